@@ -31,6 +31,9 @@ class Batch(ABC):
 class Network(nn.Module, ABC):
     """A network behind the three calls that all verbs use."""
 
+    body: nn.Module
+    """The module whose state dict has the names under which others publish weights."""
+
     @abstractmethod
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Map tensors to tensors: what plan, export and explain trace."""
@@ -45,7 +48,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def head(self) -> Sequence[str]:
-        """Return the prefixes of the tensors that depend on the classes, as in the state dict."""
+        """Return the prefixes, in the body's state dict, of what depends on the classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +196,8 @@ class Published:
 
     name: str
     address: str
-    bytes: int
-    sha256_prefix: str
+    file: str
+    """Its name in torch's cache; the digits are the start of its SHA-256."""
     classes: Callable[[], tuple[str, ...]]
     licence: str
 
@@ -213,10 +216,8 @@ class Entry:
     example_inputs: Callable[[int], tuple[Tensor, ...]]
     """Takes the number of samples."""
     preprocessing: Preprocessing
-    recipe: Recipe
-    """From random weights."""
-    fine_tune: Recipe
-    """From given weights."""
+    recipes: Mapping[str, Recipe]
+    """Keys 'published', 'small-data' and 'fine-tune': see `train.settings.choose_recipe`."""
     targets: tuple[Target, ...]
     parameter_count: int
     forward_multiply_adds: int
