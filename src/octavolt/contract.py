@@ -1,4 +1,4 @@
-"""What tables and verbs agree on. Whoever adds a network, a task or a data format reads this first."""
+"""What tables and verbs agree on: read this before you add a network, a task or a format."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -29,14 +29,13 @@ class Batch(ABC):
 
 
 class Network(nn.Module, ABC):
-    """A network behind the three calls that all verbs use."""
+    """A network behind the three calls that all verbs use.
+
+    The first is `forward`, tensor to tensor: what plan, export and explain trace.
+    """
 
     body: nn.Module
     """The module whose state dict has the names under which others publish weights."""
-
-    @abstractmethod
-    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Map tensors to tensors: what plan, export and explain trace."""
 
     @abstractmethod
     def losses(self, batch: Any, /) -> dict[str, Float[Tensor, ""]]:
@@ -68,6 +67,11 @@ class Places:
         return np.random.Generator(
             np.random.SFC64([self.seed, self.epoch, self.first + offset, purpose])
         )
+
+    def torch_seed(self) -> int:
+        """Return the seed of dropout in a batch that starts here."""
+        sequence = np.random.SeedSequence([self.seed, self.epoch, self.first])
+        return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 class Examples(ABC):

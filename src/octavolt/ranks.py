@@ -146,3 +146,8 @@ def gathered(value: object) -> list[object]:
     values: list[object] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
+
+
+def count() -> int:
+    """Return the number of processes that train together."""
+    return dist.get_world_size() if is_joined() else 1

@@ -20,6 +20,8 @@ SMALLEST_AUXILIARY_PIXELS = 299
 class InceptionV3(Classifier):
     """The network; the auxiliary classifier works in training only."""
 
+    body: Inception3
+
     def losses(self, batch: ImageBatch, /) -> dict[str, Float[Tensor, ""]]:
         """Return the cross-entropy, and the auxiliary one where the pictures are large enough."""
         fits = min(batch.images.shape[2:]) >= SMALLEST_AUXILIARY_PIXELS
