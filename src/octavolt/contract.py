@@ -1,4 +1,4 @@
-"""What tables and verbs agree on. Whoever adds a network, a task or a data format reads this first."""
+"""What tables and verbs agree on. Read it before adding a network, a task or a data format."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
