@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -139,11 +140,11 @@ def add_up_all(tensors: Iterable[Tensor], *, divide_by: int = 1) -> None:
         )
 
 
-def gathered(value: object) -> list[object]:
+def gathered(value: Any) -> list[Any]:
     """Return what each rank gave, in their order."""
     if not is_joined():
         return [value]
-    values: list[object] = [None] * dist.get_world_size()
+    values: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values
 
@@ -151,3 +152,12 @@ def gathered(value: object) -> list[object]:
 def count() -> int:
     """Return the number of processes that train together."""
     return dist.get_world_size() if is_joined() else 1
+
+
+def told(value: Any) -> Any:
+    """Return what the leading rank gave, on every rank."""
+    if not is_joined():
+        return value
+    values = [value]
+    dist.broadcast_object_list(values, src=0)
+    return values[0]

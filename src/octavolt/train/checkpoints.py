@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,12 @@ class Progress:
     seconds: float
     """Of training so far."""
     micro_batch_size: int
+    epoch_loss: float = 0.0
+    """Sum over the samples of the epoch so far."""
+    epoch_samples: float = 0.0
+    window_losses: Mapping[str, float] = field(default_factory=dict)
+    """Sums over the steps since the last logged one."""
+    window_steps: int = 0
     best_value: float | None = None
     best_epoch: int | None = None
     finished: bool = False
@@ -67,7 +73,7 @@ def save(folder: Path, state: TrainState, progress: Progress) -> Path:
     aside = folder / f".{os.getpid()}.part"
     meta = {
         "schema": SCHEMA,
-        "progress": progress.__dict__,
+        "progress": asdict(progress),
         "scaler": state.scaler.state_dict(),
         "loss_names": state.loss_names,
     }

@@ -108,7 +108,7 @@ def accumulate_gradients(
             torch.cuda.empty_cache()
         raise StepOutOfMemoryError
     if not state.loss_names:
-        known = {key for names in ranks.gathered([*sums]) for key in names}  # type: ignore[attr-defined]
+        known = {key for names in ranks.gathered([*sums]) for key in names}
         state.loss_names = tuple(sorted(known))
     zero = torch.zeros((), device=state.device)
     return torch.stack([sums.get(loss_name, zero) for loss_name in state.loss_names])
