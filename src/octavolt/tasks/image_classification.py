@@ -178,9 +178,7 @@ class ClassificationScore(Score):
         }
 
 
-def present(
-    logits: Float[Tensor, "batch classes"], classes: Sequence[str]
-) -> list[dict[str, Any]]:
+def present(logits: Float[Tensor, "batch classes"], classes: Sequence[str]) -> list[dict[str, Any]]:
     """Return the five likeliest classes of each picture with their probabilities."""
     probabilities = logits.float().softmax(dim=1)
     values, indices = probabilities.topk(min(5, len(classes)), dim=1)
