@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from octavolt.contract import DataSet
-from octavolt.data import demo, folder
+from octavolt.data import demo, folder, idx, manifest, npz
 from octavolt.data.format import Format
 from octavolt.errors import OctavoltError, nearest
 
@@ -13,6 +13,9 @@ FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
         demo.FORMAT,
+        npz.FORMAT,
+        manifest.FORMAT,
+        idx.FORMAT,
         folder.FORMAT,
     )
 }

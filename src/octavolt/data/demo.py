@@ -7,7 +7,7 @@ import numpy as np
 
 from octavolt.contract import DataSet
 from octavolt.data.format import Format
-from octavolt.data.pictures import ArrayPictures
+from octavolt.data.pictures import ArrayPictures, Stack
 from octavolt.data.splits import TRAIN, Found, divided
 
 WHITE = 16
@@ -28,7 +28,7 @@ def open_demo(source: str, seed: int) -> DataSet:
     origin = Path(sklearn.datasets.__file__).parent / "data" / "digits.csv.gz"
     division = divided(
         Found(
-            build=partial(ArrayPictures, pixels, "digits", origin),
+            build=partial(ArrayPictures, (Stack(title="digits", origin=origin, pixels=pixels),)),
             names=[str(digit) for digit in range(10)],
             labels=digits.target.astype(np.int64),
             split_of=np.full(len(pixels), TRAIN, np.int64),

@@ -90,7 +90,7 @@ def open_folder(source: str, seed: int) -> DataSet:
             f"The folder '{source}' can't be listed: {error.strerror}. Make it readable, or name "
             "another."
         ) from error
-    names, found, faults = listed(root, layout)
+    found, faults = listed(root, layout)
     division = divided(found, seed=seed)
     return DataSet(
         source=source,
@@ -184,8 +184,8 @@ def no_folders(root: bytes, inner: bytes, here: Content) -> str:
     )
 
 
-def listed(root: Path, layout: Layout) -> tuple[tuple[str, ...], Found, list[Fault]]:
-    """Return the class names, all files with their labels, and what could not be listed."""
+def listed(root: Path, layout: Layout) -> tuple[Found, list[Fault]]:
+    """Return all files with their labels, and what could not be listed."""
     start = os.fsencode(root)
     faults: list[Fault] = []
     folders = [
@@ -215,7 +215,7 @@ def listed(root: Path, layout: Layout) -> tuple[tuple[str, ...], Found, list[Fau
         )
     filled = {names[label] for label in set(found.labels.tolist())}
     empty = [joined(part, name) for part, name, _ in folders if class_name(name) not in filled]
-    return tuple(names), found, [*faults, *map(empty_class, empty)]
+    return found, [*faults, *map(empty_class, empty)]
 
 
 def class_name(folder: bytes) -> str:

@@ -120,41 +120,62 @@ def file_stamp(path: Path) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Pictures of one size in one array, in memory or mapped from a file."""
+
+    title: str
+    """What the array is called: its pictures are named 'title:row'."""
+    origin: Path
+    """The file that it came from."""
+    pixels: UInt[np.ndarray, "pictures height width *channels"]
+
+
 class ArrayPictures(Stamped):
-    """A row of one array a picture: in memory, or mapped from a file."""
+    """Rows of one or several stacks; rows are counted through all of them."""
 
     def __init__(
         self,
-        pixels: UInt[np.ndarray, "all height width *channels"],
-        title: str,
-        origin: Path,
+        stacks: tuple[Stack, ...],
         rows: Int64[np.ndarray, " pictures"],
         labels: Int64[np.ndarray, " pictures"],
     ) -> None:
-        self.pixels = pixels
-        self.title = title
-        self.origin = origin
+        self.stacks = stacks
         self.rows = rows
         self.labels = labels
 
+    def place(self, index: int) -> tuple[Stack, int]:
+        """Return the stack that holds the picture, and its row in there."""
+        row = int(self.rows[index])
+        for stack in self.stacks:
+            if row < len(stack.pixels):
+                return stack, row
+            row -= len(stack.pixels)
+        raise IndexError(index)
+
     def read(self, index: int) -> NDArray[np.uint8] | NDArray[np.uint16]:
         """Return the pixels."""
-        pixels: NDArray[np.uint8] = self.pixels[self.rows[index]]
+        stack, row = self.place(index)
+        pixels: NDArray[np.uint8] = stack.pixels[row]
         return pixels
 
     def name(self, index: int) -> str:
-        """Return 'file:row', rows counted from 0 as in the array."""
-        return f"{self.title}:{self.rows[index]}"
+        """Return 'title:row', rows counted from 0 as in the array."""
+        stack, row = self.place(index)
+        return f"{stack.title}:{row}"
 
     def select(self, indices: NDArray[np.int64]) -> "ArrayPictures":
-        """Return only those pictures, in that order; the array is shared."""
-        return ArrayPictures(
-            self.pixels, self.title, self.origin, self.rows[indices], self.labels[indices]
-        )
+        """Return only those pictures, in that order; the arrays are shared."""
+        return ArrayPictures(self.stacks, self.rows[indices], self.labels[indices])
 
     def stamps(self) -> UInt64[np.ndarray, " pictures"]:
         """Return a number made of the row and of name, size and times of the file."""
-        title = blake2b(self.title.encode(), digest_size=8).digest()
-        base = file_stamp(self.origin) ^ int.from_bytes(title, "little")
-        stamps: NDArray[np.uint64] = np.uint64(base) ^ (self.rows.astype(np.uint64) * ODD)
+        stamps = np.zeros(len(self), np.uint64)
+        first = 0
+        for stack in self.stacks:
+            inside = (self.rows >= first) & (self.rows < first + len(stack.pixels))
+            title = blake2b(stack.title.encode(), digest_size=8).digest()
+            base = file_stamp(stack.origin) ^ int.from_bytes(title, "little")
+            stamps[inside] = np.uint64(base) ^ (self.rows[inside].astype(np.uint64) * ODD)
+            first += len(stack.pixels)
         return stamps

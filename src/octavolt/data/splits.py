@@ -1,7 +1,7 @@
 """Classes and splits, by the same rules for every format."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -82,50 +82,39 @@ def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
 def divided(found: Found, *, seed: int) -> Division:
     """Return classes and splits; those that are missing are taken from the training pictures."""
     counts = np.bincount(found.labels[found.split_of == TRAIN], minlength=len(found.names))
-    new_labels = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)[found.labels]
+    labels = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)[found.labels]
     classes = tuple(name for name, count in zip(found.names, counts, strict=True) if count > 0)
-    split_of, faults, notes = with_missing_splits(found, new_labels, classes, seed)
+    given = {SPLITS[index] for index in set(found.split_of[labels >= 0].tolist())}
+    split_of, faults, notes = completed(found, labels, classes, given, seed)
     splits = {}
     for index, split in enumerate(SPLITS):
-        rows = np.flatnonzero((split_of == index) & (new_labels >= 0))
+        rows = np.flatnonzero((split_of == index) & (labels >= 0))
         if len(rows) > 0:
-            splits[split] = found.build(rows, new_labels[rows])
-    faults = [
-        *([too_few(classes)] if len(classes) < 2 else []),
-        *strangers(found, new_labels < 0),
-        *faults,
-        *absent(classes, splits),
-    ]
+            splits[split] = found.build(rows, labels[rows])
+    faults += [*too_few(classes), *strangers(found, labels < 0)]
+    for split in given - {"train"}:
+        faults += absent(classes, split, splits[split].labels)
     return Division(classes=classes, splits=splits, faults=tuple(faults), notes=tuple(notes))
 
 
-def with_missing_splits(
-    found: Found, labels: Int64[np.ndarray, " found"], classes: Sequence[str], seed: int
+def completed(
+    found: Found,
+    labels: Int64[np.ndarray, " found"],
+    classes: Sequence[str],
+    given: Set[str],
+    seed: int,
 ) -> tuple[Int64[np.ndarray, " found"], list[Fault], list[str]]:
-    """Return the split of each picture, the classes too small to be divided, and what was done."""
-    given = set(found.split_of[labels >= 0].tolist())
-    if VAL in given:
-        note = [] if TEST in given else ["There is no test split: evaluation uses val."]
-        return found.split_of, [], note
-    wanted = (VAL,) if TEST in given else (VAL, TEST)
+    """Return the split of each picture, the classes that are small, and what was decided."""
+    if "val" in given:
+        notes = [] if "test" in given else ["There is no test split: evaluation uses val."]
+        return found.split_of, lone(classes, labels[found.split_of == TRAIN]), notes
+    wanted = (VAL,) if "test" in given else (VAL, TEST)
     split_of, small = drawn(found, labels, wanted, seed)
-    needed = len(wanted) + 1
-    faults = [
-        Fault(
-            kind="class-too-small",
-            file="train",
-            problem=(
-                f"class '{classes[label]}' has {counted(count, 'picture')}; it needs at least "
-                f"{needed} to be split: add pictures, or give val and test folders of your own"
-            ),
-        )
-        for label, count in small
-    ]
+    faults = [too_small(classes[label], count, len(wanted) + 1) for label, count in small]
     sizes = np.bincount(split_of[labels >= 0], minlength=3).tolist()
     what = ", ".join(f"{format_count(sizes[index])} {SPLITS[index]}" for index in range(3))
-    how = f"(seed {seed}, stratified)"
-    taken = "val was taken from train" if TEST in given else "Split by octavolt"
-    return split_of, faults, [f"{taken}: {what} {how}."]
+    taken = "val was taken from train" if "test" in given else "Split by octavolt"
+    return split_of, faults, [f"{taken}: {what} (seed {seed}, stratified)."]
 
 
 def drawn(
@@ -162,46 +151,68 @@ def name_hashes(pictures: Pictures, seed: int) -> UInt64[np.ndarray, " pictures"
     return np.frombuffer(b"".join(hashes), "<u8").astype(np.uint64)
 
 
-def too_few(classes: Sequence[str]) -> Fault:
+def too_few(classes: Sequence[str]) -> list[Fault]:
     """Return the fault of a data set with nothing to tell apart."""
-    names = f": '{classes[0]}'" if classes else ""
+    if len(classes) >= 2:
+        return []
+    names = f" ('{classes[0]}')" if classes else ""
+    count = counted(len(classes), "class", "classes")
+    problem = f"{count}{names}; at least 2 are needed"
+    return [Fault(kind="too-few-classes", file="train", problem=problem)]
+
+
+def too_small(name: str, count: int, needed: int) -> Fault:
+    """Return the fault of a class that can't be divided."""
     return Fault(
-        kind="too-few-classes",
+        kind="class-too-small",
         file="train",
-        problem=f"{counted(len(classes), 'class', 'classes')}{names}; at least 2 are needed",
+        problem=(
+            f"class '{name}' has {counted(count, 'picture')}; it needs at least {needed} to be "
+            "split: add pictures, or give val and test folders of your own"
+        ),
     )
 
 
-def strangers(found: Found, unknown: Bool[np.ndarray, " found"]) -> list[Fault]:
-    """Return a warning for each class of val or test that train lacks; its pictures are left out."""
-    faults = []
-    for split, label in sorted(
-        set(zip(found.split_of[unknown], found.labels[unknown], strict=True))
-    ):
-        count = int(np.sum((found.split_of == split) & (found.labels == label)))
-        faults.append(
-            Fault(
-                kind="class-unknown",
-                file=SPLITS[split],
-                problem=(
-                    f"class '{found.names[label]}' is not in train; its "
-                    f"{counted(count, 'picture is', 'pictures are')} left out"
-                ),
-                stops=False,
-            )
+def lone(classes: Sequence[str], labels: Int64[np.ndarray, " pictures"]) -> list[Fault]:
+    """Return a warning for each class of a single training picture."""
+    counts = np.bincount(labels[labels >= 0], minlength=len(classes)).tolist()
+    return [
+        Fault(
+            kind="class-of-one",
+            file="train",
+            problem=f"class '{name}' has only 1 picture in train",
+            stops=False,
         )
-    return faults
+        for name, count in zip(classes, counts, strict=True)
+        if count == 1
+    ]
 
 
-def absent(classes: Sequence[str], splits: Mapping[str, Pictures]) -> list[Fault]:
-    """Return a warning for each class without a picture in val or test, or with one in train."""
+def absent(
+    classes: Sequence[str], split: str, labels: Int64[np.ndarray, " pictures"]
+) -> list[Fault]:
+    """Return a warning for each class without a picture in the split."""
+    counts = np.bincount(labels, minlength=len(classes)).tolist()
+    return [
+        Fault(
+            kind="class-missing",
+            file=split,
+            problem=f"class '{name}' has no picture in {split}",
+            stops=False,
+        )
+        for name, count in zip(classes, counts, strict=True)
+        if count == 0
+    ]
+
+
+def strangers(found: Found, unknown: Bool[np.ndarray, " found"]) -> list[Fault]:
+    """Return a warning for each class of val or test that train lacks: it is left out."""
+    pairs = found.split_of[unknown] * len(found.names) + found.labels[unknown]
+    values, counts = np.unique(pairs, return_counts=True)
     faults = []
-    for split, pictures in splits.items():
-        counts = np.bincount(pictures.labels, minlength=len(classes))
-        lone = "train" == split
-        for label in np.flatnonzero(counts == 1 if lone else counts == 0):
-            kind = "class-of-one" if lone else "class-missing"
-            what = "has 1 picture" if lone else "has no picture"
-            problem = f"class '{classes[label]}' {what} in {split}"
-            faults.append(Fault(kind=kind, file=split, problem=problem, stops=False))
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        split, label = divmod(value, len(found.names))
+        left_out = counted(count, "picture is", "pictures are")
+        problem = f"class '{found.names[label]}' is not in train; its {left_out} left out"
+        faults.append(Fault(kind="class-unknown", file=SPLITS[split], problem=problem, stops=False))
     return faults
