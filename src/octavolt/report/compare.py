@@ -1,0 +1,182 @@
+"""Several runs beside one another."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+
+from octavolt.errors import OctavoltError
+from octavolt.report import verdict
+from octavolt.report.curves import numbers
+from octavolt.report.files import EpochRow, RunFiles, read_run
+from octavolt.report.intervals import wilson_interval
+from octavolt.report.page import templates, write_page
+from octavolt.report.plots import FEW_POINTS, in_percent, value, whole_x
+from octavolt.report.svg import COLOURS, RUN_COLOURS, plot
+from octavolt.report.words import NOTHING, decimal, metric, shown
+
+SETTINGS = ("network", "data", "weights", "image_size", "precision")
+RECIPE = ("batch_size", "learning_rate")
+DASHES = ((), (5, 2), (2, 2), (7, 2, 2, 2))
+"""Of the lines of runs that share a colour; the page's key names each."""
+
+
+def comparison_table(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return a dictionary a run, ready for JSON: settings, primary metric, time and speed.
+
+    `low` and `high` are the ends of the metric's 95 % interval, None where none is known.
+    """
+    return [comparison_row(run) for run in read_runs(folders)]
+
+
+def compare_runs(folders: Sequence[Path], output: Path) -> Path:
+    """Write the comparison of several runs as one page; returns its path."""
+    runs = read_runs(folders)
+    page = templates().get_template("compare.html").render(comparison_view(runs))
+    return write_page(output, page)
+
+
+def read_runs(folders: Sequence[Path]) -> list[RunFiles]:
+    """Return the runs; raises unless there is one at least."""
+    if not folders:
+        raise OctavoltError("No run was given to compare. Name run folders: octavolt report A B")
+    return [read_run(folder) for folder in folders]
+
+
+def comparison_row(run: RunFiles) -> dict[str, Any]:
+    """Return one line of the comparison."""
+    values = run.settings.values
+    recipe = values.get("recipe") if isinstance(values.get("recipe"), dict) else {}
+    return {
+        "run": run.name,
+        **{key: values.get(key) for key in SETTINGS},
+        "epochs": run.epochs[-1].epoch if run.epochs else 0,
+        **{key: (recipe or {}).get(key) for key in RECIPE},
+        **measured(run),
+        "train_seconds": verdict.training_seconds(run),
+        "samples_per_second": verdict.samples_per_second(run),
+    }
+
+
+def measured(run: RunFiles) -> dict[str, Any]:
+    """Return the primary metric and what it was measured on.
+
+    Without an evaluation it is that of the best epoch, which flatters, and has no interval.
+    """
+    found, name = verdict.main_evaluation(run), verdict.primary_metric(run)
+    best = verdict.best_epoch(run)
+    if found is None:
+        val = best.val if best else None
+        result: dict[str, Any] = {"value": (val or {}).get(name), "split": "val" if val else None}
+        return {"metric": name, **result, "pictures": None, "low": None, "high": None}
+    name = found.primary_metric
+    share = found.metrics.optional_number(name)
+    pictures = found.metrics.whole("pictures")
+    result = {"metric": name, "value": share, "split": found.split, "pictures": pictures}
+    if share is None or not metric(name).counts_samples:
+        return {**result, "low": None, "high": None}
+    interval = wilson_interval(round(share * pictures), pictures)
+    return {**result, "low": interval.low, "high": interval.high}
+
+
+def differing(table: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the settings in which the runs differ."""
+    keys = (*SETTINGS, "epochs", *RECIPE)
+    return [key for key in keys if len({str(row[key]) for row in table}) > 1]
+
+
+def comparison_view(runs: Sequence[RunFiles]) -> dict[str, Any]:
+    """Return what the template of a comparison shows."""
+    table = [comparison_row(run) for run in runs]
+    return {
+        "rows": [{**row, **in_words(row), "colour": colour(n)} for n, row in enumerate(table)],
+        "settings": (*SETTINGS, "epochs", *RECIPE),
+        "differing": differing(table),
+        "metric": ", ".join(dict.fromkeys(metric(row["metric"]).label for row in table)),
+        "remarks": remarks(table),
+        "plots": comparison_plots(runs),
+        "nothing": NOTHING,
+    }
+
+
+def in_words(row: dict[str, Any]) -> dict[str, str]:
+    """Return the measured values of a line as people read them."""
+    seconds = row["train_seconds"]
+    known = row["low"] is not None
+    return {
+        "shown": shown(row["metric"], row["value"]),
+        "interval": f"{100 * row['low']:.1f} to {100 * row['high']:.1f}" if known else NOTHING,
+        "minutes": NOTHING if seconds is None else f"{seconds / 60:.1f}",
+        "speed": decimal(row["samples_per_second"]),
+    }
+
+
+def colour(number: int) -> dict[str, str]:
+    """Return how the line of a run is drawn."""
+    dashes = DASHES[number // len(RUN_COLOURS) % len(DASHES)]
+    return {
+        "name": RUN_COLOURS[number % len(RUN_COLOURS)],
+        "dashes": " ".join(map(str, dashes)),
+    }
+
+
+def remarks(table: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what to mind in reading the table."""
+    found = []
+    if len({(row["data"], row["split"], row["metric"]) for row in table}) > 1:
+        found.append("The runs were measured on different data or splits: don't rank them by this.")
+    waiting = [row["run"] for row in table if row["split"] != "test" and row["low"] is None]
+    if waiting:
+        found.append(f"Not evaluated yet: {', '.join(waiting)}. Do it: octavolt evaluate RUN")
+    ends = sorted((row for row in table if row["low"] is not None), key=lambda row: -row["value"])
+    if len(ends) > 1 and ends[1]["high"] > ends[0]["low"]:
+        found.append(
+            f"The intervals of {ends[0]['run']} and {ends[1]['run']} overlap: on so few pictures "
+            "their difference may be chance."
+        )
+    return found
+
+
+def comparison_plots(runs: Sequence[RunFiles]) -> list[tuple[str, Markup]]:
+    """Return the validation metric of all runs against the epoch and against minutes."""
+    name = verdict.primary_metric(runs[0])
+    if not any(row.val and name in row.val for run in runs for row in run.epochs):
+        return []
+    label = metric(name).label
+    return [
+        (f"{label} against epoch", metric_plot(runs, name, "epoch", lambda row: row.epoch)),
+        (
+            f"{label} against minutes",
+            metric_plot(runs, name, "minutes of training", lambda row: row.seconds / 60),
+        ),
+    ]
+
+
+def metric_plot(
+    runs: Sequence[RunFiles], name: str, label: str, x: Callable[[EpochRow], float]
+) -> Markup:
+    """Return the validation metric of all runs, a line each."""
+
+    def draw(axes: Axes) -> None:
+        for number, run in enumerate(runs):
+            rows = [row for row in run.epochs if row.val and name in row.val]
+            mark = "o" if len(rows) <= FEW_POINTS else ""
+            drawn = RUN_COLOURS[number % len(RUN_COLOURS)]
+            dashes = DASHES[number // len(RUN_COLOURS) % len(DASHES)]
+            axes.plot(
+                numbers([x(row) for row in rows]),
+                numbers([value(row, name) for row in rows]),
+                color=COLOURS[drawn],
+                marker=mark,
+                markersize=4,
+                dashes=dashes or (1, 0),
+            )
+        in_percent(axes, name)
+        if label == "epoch":
+            whole_x(axes, label)
+        axes.set_xlabel(label)
+
+    title = f"{metric(name).label} of validation against {label}"
+    return plot(draw, name=label.replace(" ", "-"), title=title)

@@ -1,0 +1,105 @@
+"""The page of one run."""
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from octavolt.errors import OctavoltError
+from octavolt.report import plots, resolved, verdict
+from octavolt.report.evaluated import MOST_CLASSES_OPEN, EvaluationView, evaluation_view
+from octavolt.report.files import RunFiles
+from octavolt.report.words import NOTHING, metric
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """Return the templates; all that they show is escaped."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("octavolt.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def run_page(run: RunFiles) -> str:
+    """Return the page of a run as HTML."""
+    return templates().get_template("run.html").render(run_view(run))
+
+
+def run_view(run: RunFiles) -> dict[str, Any]:
+    """Return what the template of a run shows."""
+    evaluations = tuple(
+        evaluation_view(found, number) for number, found in enumerate(run.evaluations, start=1)
+    )
+    main = verdict.main_evaluation(run)
+    return {
+        "run": run,
+        "network": str(run.settings.values.get("network", NOTHING)),
+        "data": str(run.settings.values.get("data", NOTHING)),
+        "started": str(run.environment.get("started", "")),
+        "main": main_view(evaluations, main and (main.data, main.split)),
+        "validation": verdict.validation_fact(run),
+        "facts": verdict.facts(run),
+        "remarks": verdict.remarks(run),
+        "curves": curves(run),
+        "evaluations": evaluations,
+        "most_classes_open": MOST_CLASSES_OPEN,
+        "command": resolved.command(run.settings, run.folder),
+        "settings": resolved.listed(run.settings.values),
+        "classes": run.settings.values.get("classes") or (),
+        "environment": resolved.listed(run.environment),
+    }
+
+
+def main_view(
+    evaluations: tuple[EvaluationView, ...], named: tuple[str, str] | None
+) -> EvaluationView | None:
+    """Return the evaluation of that data and split."""
+    return next((one for one in evaluations if (one.data, one.split) == named), None)
+
+
+def curves(run: RunFiles) -> list[Mapping[str, Any]]:
+    """Return the plots for which there are numbers, each with its title and key."""
+    name = verdict.primary_metric(run)
+    has_val = any(row.val and name in row.val for row in run.epochs)
+    has_val_loss = any(row.val and plots.VAL_LOSS in row.val for row in run.epochs)
+    found: list[Mapping[str, Any]] = []
+    if run.steps or has_val_loss:
+        key = [("first", "training (faint: each logged step)")] if run.steps else []
+        key += [("second", "validation")] if has_val_loss else []
+        found.append(curve("Loss", plots.loss_plot(run.steps, run.epochs), key))
+    if has_val:
+        key = [("second", "validation"), ("ring", "best epoch, whose weights were kept")]
+        found.append(curve(metric(name).label, plots.metric_plot(run.epochs, name), key))
+    if run.steps:
+        found.append(curve("Learning rate", plots.learning_rate_plot(run.steps), []))
+    if verdict.samples_per_second(run) is not None:
+        found.append(curve("Pictures a second", plots.speed_plot(run.steps), []))
+    if verdict.waiting_fraction(run) is not None:
+        found.append(curve("Waiting for data", plots.waiting_plot(run.steps), []))
+    return found
+
+
+def curve(title: str, plot: object, key: list[tuple[str, str]]) -> Mapping[str, Any]:
+    """Return a plot with its title and the key to its colours."""
+    return {"title": title, "plot": plot, "key": key}
+
+
+def write_page(path: Path, page: str) -> Path:
+    """Write a page aside and put it in its place in one move; returns the path."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        aside.write_text(page, encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise OctavoltError(
+            f"Can't write {path}: {error.strerror}. Give a folder of yours with --output."
+        ) from error
+    return path

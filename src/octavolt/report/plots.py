@@ -1,0 +1,189 @@
+"""The plots of one run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from octavolt.report.curves import numbers, smoothed, thinned
+from octavolt.report.files import EpochRow, StepRow
+from octavolt.report.intervals import wilson_interval
+from octavolt.report.rows import Row
+from octavolt.report.svg import COLOURS, plot
+from octavolt.report.words import metric
+
+FAINT = 0.28
+FEW_POINTS = 40
+"""Up to which each point gets a dot."""
+VAL_LOSS = "negative_log_likelihood_nats"
+
+
+def loss_plot(steps: Sequence[StepRow], epochs: Sequence[EpochRow]) -> Markup:
+    """Return the loss of training, raw and smoothed, and that of validation."""
+
+    raw = numbers([row.loss for row in steps])
+    measured = [row for row in epochs if row.val and VAL_LOSS in row.val]
+    val = numbers([value(row, VAL_LOSS) for row in measured])
+
+    def draw(axes: Axes) -> None:
+        if steps:
+            every = thinned(len(steps))
+            places = [row.step for row in steps][every]
+            axes.plot(places, raw[every], color=COLOURS["first"], alpha=FAINT, linewidth=1)
+            axes.plot(places, smoothed(raw)[every], color=COLOURS["first"])
+        curve(axes, numbers([row.step for row in measured]), val, "second")
+        limit_to_most(axes, raw, val)
+        whole_x(axes, "step")
+
+    return plot(draw, name="loss", title="Loss against step")
+
+
+def metric_plot(epochs: Sequence[EpochRow], name: str) -> Markup:
+    """Return a validation metric against the epoch; a ring marks the best one."""
+    measured = [row for row in epochs if row.val and name in row.val]
+
+    def draw(axes: Axes) -> None:
+        places = numbers([row.epoch for row in measured])
+        values = numbers([value(row, name) for row in measured])
+        curve(axes, places, values, "second")
+        best = [place for place, row in enumerate(measured) if row.best][-1:]
+        ring = {"markersize": 10, "markerfacecolor": "none", "markeredgewidth": 1.8}
+        axes.plot(
+            places[best], values[best], "o", markeredgecolor=COLOURS["ink"], clip_on=False, **ring
+        )
+        in_percent(axes, name)
+        whole_x(axes, "epoch")
+
+    return plot(draw, name="metric", title=f"{metric(name).label} of validation against epoch")
+
+
+def learning_rate_plot(steps: Sequence[StepRow]) -> Markup:
+    """Return the learning rate against the step."""
+
+    def draw(axes: Axes) -> None:
+        rows = steps[thinned(len(steps))]
+        rates = numbers([row.learning_rate for row in rows])
+        curve(axes, numbers([row.step for row in rows]), rates, "first")
+        axes.set_ylim(bottom=0)
+        axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=False)
+        whole_x(axes, "step")
+
+    return plot(draw, name="learning-rate", title="Learning rate against step")
+
+
+def speed_plot(steps: Sequence[StepRow]) -> Markup:
+    """Return samples a second against the step, raw and smoothed."""
+    return raw_and_smoothed(
+        steps, [row.samples_per_second for row in steps], "speed", "Pictures a second against step"
+    )
+
+
+def waiting_plot(steps: Sequence[StepRow]) -> Markup:
+    """Return the share of the time spent waiting for data against the step."""
+    return raw_and_smoothed(
+        steps,
+        [row.waiting_fraction for row in steps],
+        "waiting_fraction",
+        "Share of the time waiting for data against step",
+    )
+
+
+def raw_and_smoothed(
+    steps: Sequence[StepRow], values: Sequence[float | None], name: str, title: str
+) -> Markup:
+    """Return a series from 0 up, against the step."""
+
+    def draw(axes: Axes) -> None:
+        every = thinned(len(steps))
+        raw, places = numbers(values), [row.step for row in steps][every]
+        axes.plot(places, raw[every], color=COLOURS["third"], alpha=FAINT, linewidth=1)
+        axes.plot(places, smoothed(raw)[every], color=COLOURS["third"])
+        axes.set_ylim(bottom=0)
+        in_percent(axes, name)
+        whole_x(axes, "step")
+
+    return plot(draw, name=name, title=title)
+
+
+def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
+    """Return the accuracy of each bin of confidence with its interval: Guo et al. 2017, figure 1.
+
+    The faint bars are the bins' shares of all pictures.
+    """
+    filled = [row for row in bins if row.whole("pictures")]
+    counts = [row.whole("pictures") for row in filled]
+    sure = numbers([row.number("confidence") for row in filled])
+    right = numbers([row.number("accuracy") for row in filled])
+
+    def draw(axes: Axes) -> None:
+        share = np.array(counts) / max(1, sum(counts))
+        axes.bar(sure, share, width=0.04, color=COLOURS["muted"], alpha=FAINT)
+        axes.plot([0, 1], [0, 1], color=COLOURS["muted"], linewidth=1, linestyle=(0, (3, 3)))
+        ends = [wilson_interval(a * n, n) for a, n in zip(right.tolist(), counts, strict=True)]
+        axes.vlines(sure, *zip(*[(end.low, end.high) for end in ends], strict=True), color=COLOURS["first"], alpha=0.45)
+        axes.plot(sure, right, "o-", color=COLOURS["first"], markersize=5)
+        axes.set(xlim=(-0.02, 1.03), ylim=(0, 1.03), xlabel="confidence", ylabel="accuracy")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+    return plot(draw, name=name, title="Accuracy against confidence", size=(380, 300))
+
+
+def heat_map(confusion: Float[np.ndarray, "true predicted"], name: str) -> Markup:
+    """Return the confusion matrix as a picture: the darker, the larger the share of a true class.
+
+    The square root of the share is drawn, as otherwise only the diagonal would be seen.
+    """
+    share = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+
+    def draw(axes: Axes) -> None:
+        # Blue, and as dense as the share: so it fits a light and a dark page.
+        shade = np.zeros((*share.shape, 4))
+        shade[..., :3] = np.array([47, 111, 208]) / 255
+        shade[..., 3] = np.sqrt(share)
+        ends = (0.5, len(share) + 0.5, len(share) + 0.5, 0.5)
+        axes.imshow(shade, extent=ends, interpolation="none", aspect="equal")
+        axes.grid(visible=False)
+        axes.set(xlabel="predicted class", ylabel="true class")
+
+    return plot(draw, name=name, title="Confusion matrix as a heat map", size=(420, 400))
+
+
+def value(row: EpochRow, name: str) -> float | None:
+    """Return a validation metric of an epoch."""
+    found = (row.val or {}).get(name)
+    return float(found) if isinstance(found, int | float) else None
+
+
+def curve(
+    axes: Axes, x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"], colour: str
+) -> None:
+    """Draw a line, with a dot a point when they are few."""
+    mark = "o" if len(x) <= FEW_POINTS else ""
+    axes.plot(x, y, marker=mark, markersize=4, color=COLOURS[colour], clip_on=False)
+
+
+def limit_to_most(
+    axes: Axes, raw: Float[np.ndarray, " points"], val: Float[np.ndarray, " epochs"]
+) -> None:
+    """Let a few outliers of a raw curve leave the plot, so that the rest can be read."""
+    finite, whole = raw[~np.isnan(raw)], val[~np.isnan(val)]
+    tops = [float(np.percentile(finite, 99))] if finite.size else []
+    tops += [float(whole.max())] if whole.size else []
+    if tops:
+        axes.set_ylim(0, max(*tops, 1e-6) * 1.08)
+
+
+def in_percent(axes: Axes, name: str) -> None:
+    """Label the upright axis in per cent, if the metric is a share."""
+    if metric(name).is_fraction:
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+
+
+def whole_x(axes: Axes, label: str) -> None:
+    """Label the level axis with whole numbers."""
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))

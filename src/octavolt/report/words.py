@@ -1,0 +1,64 @@
+"""Metrics and numbers as people read them."""
+
+import math
+from dataclasses import dataclass
+
+from octavolt.report.intervals import Interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """How a metric is named and shown."""
+
+    label: str
+    is_fraction: bool = True
+    counts_samples: bool = False
+    """Whether it is a share of the samples, so that the Wilson interval holds."""
+
+
+METRICS = {
+    "top1_fraction": Metric(label="Top-1 accuracy", counts_samples=True),
+    "top5_fraction": Metric(label="Top-5 accuracy", counts_samples=True),
+    "macro_precision": Metric(label="Precision, mean of classes"),
+    "macro_recall": Metric(label="Recall, mean of classes"),
+    "macro_f1": Metric(label="F1, mean of classes"),
+    "calibration_error": Metric(label="Calibration error"),
+    "negative_log_likelihood_nats": Metric(label="Loss (nats a picture)", is_fraction=False),
+}
+NOTHING = "–"  # noqa: RUF001 - an en dash, as tables print it
+
+
+def metric(name: str) -> Metric:
+    """Return how a metric is shown; one of a task unknown here keeps its own name."""
+    plain = name.removesuffix("_fraction").replace("_", " ")
+    fallback = Metric(label=plain[:1].upper() + plain[1:], is_fraction=name.endswith("_fraction"))
+    return METRICS.get(name, fallback)
+
+
+def shown(name: str, value: float | None) -> str:
+    """Return the value of a metric with its unit."""
+    return percent(value) if metric(name).is_fraction else decimal(value)
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """Return a share in per cent: '92.6 %'."""
+    if fraction is None or not math.isfinite(fraction):
+        return NOTHING
+    return f"{100 * fraction:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def decimal(value: float | None) -> str:
+    """Return a number with three or more digits that count: '0.0123', '1.23', '1,234'."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    size = abs(value)
+    if size >= 100:
+        return f"{value:,.0f}"
+    if size >= 1 or value == 0:
+        return f"{value:.{2 if size < 10 else 1}f}"
+    return f"{value:.3g}"
+
+
+def interval_words(interval: Interval) -> str:
+    """Return an interval of shares: '91.2 to 93.8 %'."""
+    return f"{100 * interval.low:.1f} to {percent(interval.high)}"
