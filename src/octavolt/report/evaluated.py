@@ -201,9 +201,7 @@ def strength(share: float) -> float:
     return round(FAINTEST + (DENSEST - FAINTEST) * share, 3) if share else 0.0
 
 
-def pairs(
-    confusion: Float[np.ndarray, "true predicted"], names: Sequence[str]
-) -> tuple[Pair, ...]:
+def pairs(confusion: Float[np.ndarray, "true predicted"], names: Sequence[str]) -> tuple[Pair, ...]:
     """Return the pairs of classes most often confused, by count and then by share."""
     totals = confusion.sum(axis=1)
     wrong = [

@@ -23,7 +23,6 @@ VAL_LOSS = "negative_log_likelihood_nats"
 
 def loss_plot(steps: Sequence[StepRow], epochs: Sequence[EpochRow]) -> Markup:
     """Return the loss of training, raw and smoothed, and that of validation."""
-
     raw = numbers([row.loss for row in steps])
     measured = [row for row in epochs if row.val and VAL_LOSS in row.val]
     val = numbers([value(row, VAL_LOSS) for row in measured])
@@ -123,7 +122,12 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
         axes.bar(sure, share, width=0.04, color=COLOURS["muted"], alpha=FAINT)
         axes.plot([0, 1], [0, 1], color=COLOURS["muted"], linewidth=1, linestyle=(0, (3, 3)))
         ends = [wilson_interval(a * n, n) for a, n in zip(right.tolist(), counts, strict=True)]
-        axes.vlines(sure, *zip(*[(end.low, end.high) for end in ends], strict=True), color=COLOURS["first"], alpha=0.45)
+        axes.vlines(
+            sure,
+            *zip(*[(end.low, end.high) for end in ends], strict=True),
+            color=COLOURS["first"],
+            alpha=0.45,
+        )
         axes.plot(sure, right, "o-", color=COLOURS["first"], markersize=5)
         axes.set(xlim=(-0.02, 1.03), ylim=(0, 1.03), xlabel="confidence", ylabel="accuracy")
         for axis in (axes.xaxis, axes.yaxis):

@@ -68,7 +68,7 @@ def plot(
         file = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(file, format="svg", transparent=True, metadata=nothing)
-    return Markup(inline(file.getvalue(), title))  # noqa: S704 - numbers and our own words
+    return Markup(inline(file.getvalue(), title))
 
 
 def inline(document: str, title: str) -> str:

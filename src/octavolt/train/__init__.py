@@ -56,9 +56,7 @@ def resume(
     )
     set_up(machine)
     with joined(rank, machine.device):
-        ground = prepare.resume(
-            run, settings, machine=machine, rank=rank, progress=progress
-        )
+        ground = prepare.resume(run, settings, machine=machine, rank=rank, progress=progress)
         return run_on(ground, resumed=True, tell=tell, progress=progress)
 
 

@@ -107,7 +107,10 @@ def train_run(
     log = (
         Log(ground.run, from_step=progress.steps_done if resumed else None) if rank.leads else None
     )
-    with noticed(patient=rank.count > 1) as asked, Loader(threads=machine.threads, ahead=machine.ahead) as loader:
+    with (
+        noticed(patient=rank.count > 1) as asked,
+        Loader(threads=machine.threads, ahead=machine.ahead) as loader,
+    ):
         now = time.monotonic()
         session = Session(
             ground=ground,
