@@ -52,16 +52,16 @@ def print_table(result: dict[str, Any]) -> None:
     from rich.table import Table
 
     from octavolt.cli.show import percent
-    from octavolt.report.intervals import wilson
+    from octavolt.report.intervals import wilson_interval
     from octavolt.units import counted, format_seconds
 
     metrics = result["metrics"]
     console = Console()
     count = metrics["pictures"]
-    low, high = wilson(round(metrics["top1_fraction"] * count), count)
+    interval = wilson_interval(round(metrics["top1_fraction"] * count), count)
     console.print(
-        f"top-1 {percent(metrics['top1_fraction'])} (95 % interval {percent(low)} to "
-        f"{percent(high)}) on {counted(count, 'picture')} of {result['data']}, {result['split']}, "
+        f"top-1 {percent(metrics['top1_fraction'])} (95 % interval {percent(interval.low)} to "
+        f"{percent(interval.high)}) on {counted(count, 'picture')} of {result['data']}, {result['split']}, "
         f"in {format_seconds(result['seconds'])}",
         highlight=False,
     )

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from octavolt.data.fingerprint import changed, fingerprint
 from octavolt.data.packed import packed
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
-from octavolt.networks import find
+from octavolt.networks import ENTRIES, find
 from octavolt.networks.opened import placed
 from octavolt.networks.weights import read_weights, take
 from octavolt.ranks import Rank
@@ -101,11 +102,15 @@ def look_at(
     if damaged:
         tell(
             Note(
-                text=f"{counted(len(damaged), 'damaged picture')} left out, listed in damaged.json.",
+                text=f"{counted(len(damaged), 'damaged picture')} left out: see damaged.json.",
                 kind="warning",
             )
         )
     return without_damaged(data, checked), checked
+
+
+def unheard(_event: object) -> None:
+    """Tell nobody: a resumed run has said it before."""
 
 
 def begin(
@@ -141,10 +146,10 @@ def resolved(
         recipe = replace(recipe, mirror=False)
     recipe = changed_recipe(recipe, request.changes or {})
     size = choose_image_size(
-        entry, asked=request.image_size, middle_side_pixels=checked.middle_side("train")
+        entry, asked=request.image_size, middle_side_pixels=middle_side_pixels(checked)
     )
     settings = Settings(
-        network=entry.name if entry.name == request.network.lower() else request.network,
+        network=entry.name if entry.name in ENTRIES else request.network,
         task=entry.tasks[0].name,
         data=request.data,
         weights=request.weights,
@@ -165,8 +170,20 @@ def resolved(
         split_counts={name: len(pictures) for name, pictures in data.splits.items()},
     )
     run = new_run(request.output, f"{entry.name}-{Path(request.data).stem or 'data'}")
-    write_start(run, settings, entry, data, checked, machine)
+    write_start(run, settings, entry, data=data, checked=checked, machine=machine)
     return run, settings, checked
+
+
+def middle_side_pixels(checked: Checked) -> float:
+    """Return the median of the training pictures' shorter sides."""
+    split = checked.splits["train"]
+    sides = np.minimum(split.heights, split.widths)[split.good]
+    return float(np.median(sides)) if len(sides) else 0.0
+
+
+def digest_of(checked: Checked, split: str) -> str:
+    """Return what changes if a picture of a split does."""
+    return blake2b(checked.splits[split].digests.tobytes(), digest_size=16).hexdigest()
 
 
 def first_micro_batch(asked: int | None, recipe: Recipe, rank: Rank) -> int:
@@ -182,6 +199,7 @@ def write_start(
     run: Path,
     settings: Settings,
     entry: Entry,
+    *,
     data: DataSet,
     checked: Checked,
     machine: Machine,
@@ -344,7 +362,7 @@ def maybe_packed(ground: Ground, split: str, progress: Progress) -> Pictures:
                 Path(ground.settings.cache),
                 split,
                 image_size=ground.settings.image_size,
-                source_digest=ground.checked.digest(split),
+                source_digest=digest_of(ground.checked, split),
                 threads=ground.machine.threads,
                 progress=progress,
             )

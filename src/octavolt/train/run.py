@@ -318,8 +318,8 @@ def halve(session: Session) -> None:
     session.progress = replace(session.progress, micro_batch_size=half)
     session.note(
         f"Out of memory at micro-batch {size}: goes on at {half}, {passes} passes an update on "
-        f"each of {session.ground.rank.count}. The batch of {recipe.batch_size}, the recipe and the "
-        "order of samples stay as they were.",
+        f"each of {session.ground.rank.count}. The batch of {recipe.batch_size}, the recipe and "
+        "the order of samples stay as they were.",
         "out-of-memory",
     )
 
