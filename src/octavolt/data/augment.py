@@ -74,5 +74,5 @@ def is_mirrored(random: np.random.Generator) -> bool:
 
 
 def mixup_share(random: np.random.Generator, *, alpha: float) -> float:
-    """Return the share of the first of two mixed pictures, Beta(alpha, alpha): Zhang et al. 2018."""
+    """Return the share of the first of two mixed pictures: Zhang et al. 2018."""
     return float(random.beta(alpha, alpha))

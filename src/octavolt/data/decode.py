@@ -38,7 +38,7 @@ DAMAGES = (
     IndexError,
     KeyError,
     TypeError,
-    NotImplementedError,
+    RuntimeError,
     OverflowError,
     struct.error,
     zlib.error,
@@ -118,27 +118,38 @@ def paint(
     window: Window,
     slot: UInt8[np.ndarray, "slot_height slot_width 3"],
     *,
+    quick: bool = False,
     mirror: bool = False,
     scratch: Scratch | None = None,
 ) -> None:
     """Fill the slot with the window of a picture, resized, and mirrored if asked.
 
     The crop comes before the resize, and a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where the
-    window still covers the slot: the other ratios that libjpeg has are slow.
+    window still covers the slot: the other ratios that libjpeg has are slow. `quick` is for
+    training: see `stored_pixels` and `resize` for what it leaves out.
     """
     if source.orientation == 1:
-        resize(part(source, window, slot.shape[:2], scratch), slot, mirror=mirror)
+        pixels = part(source, window, slot.shape[:2], quick=quick, scratch=scratch)
+        resize(pixels, slot, quick=quick)
+        if mirror:
+            cv2.flip(slot, 1, dst=slot)
         return
     # To turn a slot is far cheaper than to turn a photo, so the window is turned the other way.
     turned = source.orientation >= TURNED
     size = (slot.shape[1], slot.shape[0]) if turned else slot.shape[:2]
     aside = np.empty((*size, 3), np.uint8)
-    resize(part(source, as_stored(window, source), size, scratch), aside)
+    pixels = part(source, as_stored(window, source), size, quick=quick, scratch=scratch)
+    resize(pixels, aside, quick=quick)
     slot[:] = upright(aside, source.orientation)[:, :: -1 if mirror else 1]
 
 
 def part(
-    source: Raster, window: Window, size: tuple[int, ...], scratch: Scratch | None
+    source: Raster,
+    window: Window,
+    size: tuple[int, ...],
+    *,
+    quick: bool,
+    scratch: Scratch | None,
 ) -> UInt8[np.ndarray, "height width 3"]:
     """Return the window of a picture as stored, decoded no larger than it takes to fill `size`."""
     ratio = min(window.height / size[0], window.width / size[1])
@@ -148,13 +159,18 @@ def part(
     top, left = round(window.top / shrink), round(window.left / shrink)
     bottom = top + max(1, round(window.height / shrink))
     right = left + max(1, round(window.width / shrink))
-    return stored_pixels(source, shrink=shrink, scratch=scratch)[top:bottom, left:right]
+    pixels = stored_pixels(source, shrink=shrink, quick=quick, scratch=scratch)
+    return pixels[top:bottom, left:right]
 
 
 def stored_pixels(
-    source: Raster, *, shrink: int = 1, scratch: Scratch | None = None
+    source: Raster, *, shrink: int = 1, quick: bool = False, scratch: Scratch | None = None
 ) -> UInt8[np.ndarray, "height width 3"]:
-    """Return the pixels as they are stored, 1/shrink as high and wide, rounded up."""
+    """Return the pixels as they are stored, 1/shrink as high and wide, rounded up.
+
+    Quick means libjpeg's fast cosine transform and colors that are repeated, not interpolated,
+    where they are stored at half the size: a tenth less time, at a peak signal to noise of 43 dB.
+    """
     if source.jpeg is None:
         assert source.pixels is not None, source
         return source.pixels
@@ -167,6 +183,8 @@ def stored_pixels(
             min_height=height if shrink > 1 else 0,
             min_width=width if shrink > 1 else 0,
             min_factor=shrink,
+            fastdct=quick,
+            fastupsample=quick,
             buffer=scratch.pixels(height * width * 3) if scratch else None,
         )
     except ValueError:
@@ -181,22 +199,26 @@ def resize(
     pixels: UInt8[np.ndarray, "height width 3"],
     slot: UInt8[np.ndarray, "slot_height slot_width 3"],
     *,
-    mirror: bool = False,
+    quick: bool = False,
 ) -> None:
-    """Fill the slot with the pixels, resized, and mirrored if asked.
+    """Fill the slot with the pixels, resized bilinearly.
 
-    Up to a shrinking by 2 each pixel is interpolated from the nearest four; beyond it, where that
-    would leave some out, areas are averaged.
+    Every pixel counts, by Pillow's filter: published weights were measured with it. Quick means
+    that each is interpolated from the nearest four as long as those lie no further apart than two,
+    which leaves few out, and averaged over areas beyond: in a quarter of the time.
     """
     size = (slot.shape[1], slot.shape[0])
     if pixels.shape == slot.shape:
         slot[:] = pixels
-    else:
-        averaged = max(pixels.shape[0] / size[1], pixels.shape[1] / size[0]) > SHRINKS_LINEARLY
-        way = cv2.INTER_AREA if averaged else cv2.INTER_LINEAR
-        cv2.resize(pixels, size, dst=slot, interpolation=way)
-    if mirror:
-        cv2.flip(slot, 1, dst=slot)
+        return
+    ratios = (pixels.shape[0] / size[1], pixels.shape[1] / size[0])
+    if not quick or (max(ratios) > SHRINKS_LINEARLY and min(ratios) < 1):
+        # The second kind is shrunk along one side, enlarged along the other: OpenCV averages
+        # nothing then.
+        slot[:] = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR))
+        return
+    way = cv2.INTER_AREA if max(ratios) > SHRINKS_LINEARLY else cv2.INTER_LINEAR
+    cv2.resize(pixels, size, dst=slot, interpolation=way)
 
 
 def upright(pixels: UInt8[np.ndarray, "_ _ 3"], orientation: int) -> UInt8[np.ndarray, "_ _ 3"]:

@@ -112,7 +112,7 @@ class PictureExamples(Examples):
                 scale_min=self.augmentation.crop_scale_min,
                 random=random,
             )
-            paint(source, window, slot, mirror=mirror, scratch=self._scratch)
+            paint(source, window, slot, quick=True, mirror=mirror, scratch=self._scratch)
         except (ValueError, OSError) as error:
             raise OctavoltError(
                 f"{self.name(index)}: {error}. Mend or remove it, or leave damaged pictures out "

@@ -7,7 +7,7 @@ out of, and an error arrives as what it is.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
@@ -74,7 +74,9 @@ class Loader:
         """End the threads, once those under way have finished their picture."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def batches(self, examples: Examples, places: Iterable[Places]) -> Iterator[Loaded]:
+    def batches(
+        self, examples: Examples, places: Iterable[Places]
+    ) -> Generator[Loaded, None, None]:
         """Yield the batch of each place, in order.
 
         The first error in that order is raised when its batch is due. When the generator ends, by
