@@ -52,7 +52,7 @@ def test_overfits_one_batch(entry: Entry, precision: str) -> None:
         device=torch.device("cpu"),
     )
     network.train()
-    updates = [[(places(), batch_of(entry))]] * 12
+    updates = [[(places(), batch_of(entry))]] * 8
     steps = [*train_steps(state, updates, lambda _: 2e-3)]
     first, last = (sum(step.losses.values()) for step in (steps[0], steps[-1]))
     assert last < 0.5 * first

@@ -2,7 +2,8 @@
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
 from torchvision.models import Inception3, Inception_V3_Weights
 
 from octavolt.contract import Entry, Preprocessing, Published, Recipe, Target
@@ -13,21 +14,17 @@ from octavolt.tasks.image_classification import ImageBatch
 
 AUXILIARY_WEIGHT = 0.4
 """Share of the auxiliary loss: torchvision references/classification and its training script."""
-SMALLEST_AUXILIARY_PIXELS = 299
-"""Below, the auxiliary classifier's 5x5 convolution is larger than what it looks at."""
+AUXILIARY_PIXELS = 17
+"""Height and width of what the auxiliary classifier looks at, with pictures of 299 pixels."""
 
 
 class InceptionV3(Classifier):
     """The network; the auxiliary classifier works in training only."""
 
-    body: Inception3
-
     def losses(self, batch: ImageBatch, /) -> dict[str, Float[Tensor, ""]]:
-        """Return the cross-entropy, and the auxiliary one where the pictures are large enough."""
-        fits = min(batch.images.shape[2:]) >= SMALLEST_AUXILIARY_PIXELS
-        self.body.aux_logits = fits
+        """Return the cross-entropy, in training with the auxiliary one."""
         outputs = self.body(batch.images)
-        if not (fits and self.training):
+        if isinstance(outputs, Tensor):
             return {"classification": soft_cross_entropy(outputs, batch.targets)}
         auxiliary = soft_cross_entropy(outputs.aux_logits, batch.targets)
         return {
@@ -44,11 +41,22 @@ class InceptionV3(Classifier):
         return logits
 
 
+def enlarged(
+    _auxiliary: nn.Module, inputs: tuple[Float[Tensor, "batch channels height width"]]
+) -> tuple[Float[Tensor, "batch channels large_height large_width"]]:
+    """Return what the auxiliary classifier sees, enlarged if its convolutions wouldn't fit."""
+    (features,) = inputs
+    if min(features.shape[2:]) >= AUXILIARY_PIXELS:
+        return inputs
+    return (interpolate(features, size=(AUXILIARY_PIXELS, AUXILIARY_PIXELS), mode="bilinear"),)
+
+
 def build(classes: int) -> InceptionV3:
     """Return the network with fresh weights."""
     body = Inception3(
         num_classes=classes, aux_logits=True, transform_input=False, init_weights=True
     )
+    body.AuxLogits.register_forward_pre_hook(enlarged)
     return InceptionV3(body, head=("fc.", "AuxLogits.fc."))
 
 

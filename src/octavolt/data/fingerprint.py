@@ -1,0 +1,4 @@
+def fingerprint(data, checked):
+    return b""
+def changed(old, data, checked):
+    return []
