@@ -170,3 +170,13 @@ def test_an_unknown_precision_is_refused_with_the_nearest_known() -> None:
 )
 def test_the_reason_names_the_hardware_and_why(hardware: Hardware, asked: str, reason: str) -> None:
     assert policy(hardware, asked).reason == reason
+
+
+@pytest.mark.parametrize("hardware", [P100, V100, A100, on_cpu(PLAIN)])
+def test_sizes_are_padded_to_16_bytes_of_fp16(hardware: Hardware) -> None:
+    assert policy(hardware).pad_to_multiple * 2 == 16
+
+
+@pytest.mark.parametrize("cpu", [AMX, PLAIN], ids=["AMX", "plain"])
+def test_torch_chooses_the_attention_of_a_processor(cpu: Cpu) -> None:
+    assert policy(on_cpu(cpu)).attention == "any"
