@@ -14,7 +14,13 @@ Groups = list[dict[str, Any]]
 
 def sgd(groups: Groups, recipe: Recipe) -> Optimizer:
     """Return stochastic gradient descent with momentum."""
-    return SGD(groups, lr=recipe.learning_rate, momentum=recipe.momentum, fused=True)
+    optimizer = SGD(groups, lr=recipe.learning_rate, momentum=recipe.momentum, fused=True)
+    if recipe.momentum:
+        # Zeros are the same as none, but the fused kernel fails where only some parameters have
+        # momentum yet, as when a body thaws.
+        for parameter in (one for group in optimizer.param_groups for one in group["params"]):
+            optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimizer
 
 
 def adam(groups: Groups, recipe: Recipe) -> Optimizer:

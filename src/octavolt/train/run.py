@@ -388,7 +388,8 @@ def write_weights(session: Session) -> None:
             name: tensor.detach().cpu().contiguous()
             for name, tensor in session.state.network.body.state_dict().items()
         }
-        metadata = {"network": session.ground.entry.name, "format": "pt"}
+        # One key, since safetensors writes several in random order: equal runs give equal files.
+        metadata = {"network": session.ground.entry.name}
         write_bytes(session.ground.run / "weights.safetensors", save(tensors, metadata))
 
 
