@@ -34,7 +34,10 @@ def lines(data: DataSet, checked: Checked) -> Iterator[str]:
     for split, pictures in data.splits.items():
         found = checked.splits[split]
         for index, label in enumerate(pictures.labels.tolist()):
-            name, label_name = escaped(pictures.name(index)), escaped(data.classes[label])
+            # A label out of range is a fault of its own; here it is told apart by its number.
+            known = 0 <= label < len(data.classes)
+            label_name = escaped(data.classes[label] if known else str(label))
+            name = escaped(pictures.name(index))
             size, digest = found.sizes_bytes[index], found.digests[index]
             yield f"{split}\t{name}\t{label_name}\t{size}\t{digest:016x}\n"
 
@@ -88,9 +91,12 @@ def rows_of(file: Path) -> Mapping[str, Row]:
 
 def named_rows(text: Iterator[str]) -> Mapping[str, Row]:
     """Return the rows by the names of the pictures. Raises `ValueError` on a row cut short."""
-    rows = {}
+    rows: dict[str, Row] = {}
     for line in text:
         split, name, label, _, digest = line.rstrip("\n").split("\t")
+        # A table may name a file twice.
+        while name in rows:
+            name += " (again)"
         rows[name] = (split, label, digest)
     return rows
 

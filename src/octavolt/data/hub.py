@@ -80,24 +80,25 @@ class HubPictures(Stamped):
 
     def stamps(self) -> UInt64[np.ndarray, " pictures"]:
         """Return a number made of the row, the files of the table and, if outside it, the file."""
-        stamps: NDArray[np.uint64] = np.concatenate([stamps_of(table) for table in self.tables])
-        return stamps[self.rows]
+        everything = np.concatenate([stamps_of(table) for table in self.tables])
+        stamps: NDArray[np.uint64] = everything[self.rows]
+        return stamps
 
 
 def stamps_of(table: Table) -> UInt64[np.ndarray, " rows"]:
     """Return the stamps of all rows of a table."""
-    import pyarrow.compute
-
     base = 0
     for cached in table.rows.cache_files:
         base ^= file_stamp(Path(cached["filename"]))
     if base == 0:
         return np.zeros(len(table.rows), np.uint64)
-    stamps = np.uint64(base) ^ (np.arange(1, len(table.rows) + 1).astype(np.uint64) * ODD)
-    column = table.rows.data.column(table.image)
-    outside = pyarrow.compute.is_null(pyarrow.compute.struct_field(column, "bytes")).to_numpy()
+    stamps: NDArray[np.uint64] = np.uint64(base) ^ (
+        np.arange(1, len(table.rows) + 1).astype(np.uint64) * ODD
+    )
+    chunks = table.rows.data.column(table.image).chunks
+    outside = np.concatenate([chunk.field("bytes").is_null().to_numpy(False) for chunk in chunks])
     if outside.any():
-        paths = pyarrow.compute.struct_field(column, "path").to_pylist()
+        paths = [path for chunk in chunks for path in chunk.field("path").to_pylist()]
         for row in np.flatnonzero(outside).tolist():
             stamps[row] ^= np.uint64(file_stamp(Path(paths[row])) if paths[row] else 0)
     return stamps
@@ -184,10 +185,13 @@ def label_column(name: str, rows: Any) -> str:
     """Return the name of the column of labels."""
     import datasets
 
-    classes = [key for key, kind in rows.features.items() if isinstance(kind, datasets.ClassLabel)]
+    classes: list[str] = [
+        key for key, kind in rows.features.items() if isinstance(kind, datasets.ClassLabel)
+    ]
     named = [key for key in LABELS if key in rows.features]
-    for key in (*(key for key in named if key in classes), *named, *classes):
-        return key
+    best = [*(key for key in named if key in classes), *named, *classes]
+    if best:
+        return best[0]
     raise OctavoltError(
         f"The data set '{name}' has no column of labels; its columns: {', '.join(rows.features)}. "
         f"One of {', '.join(LABELS)} is needed."
