@@ -32,7 +32,7 @@ def silent(done: int, total: int) -> None:
 
 def findings_of(
     splits: Mapping[str, Pictures],
-    todo: Mapping[str, Int64[np.ndarray, " rows"]],
+    todo: Mapping[str, Int64[np.ndarray, " _"]],
     threads: int,
     progress: Progress,
     decode: Decode,

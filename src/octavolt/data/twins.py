@@ -16,9 +16,7 @@ Place = tuple[str, int]
 """A split and a row."""
 
 
-def twin_faults(
-    data: DataSet, digests: Mapping[str, UInt64[np.ndarray, " pictures"]]
-) -> Iterator[Fault]:
+def twin_faults(data: DataSet, digests: Mapping[str, UInt64[np.ndarray, " _"]]) -> Iterator[Fault]:
     """Yield a warning for each picture in two splits, or in one with two labels."""
     for places in groups(digests):
         splits = {split for split, _ in places}
@@ -33,7 +31,7 @@ def twin_faults(
                 yield twin("label-conflict", data, different[0], own[0], len(own))
 
 
-def groups(digests: Mapping[str, UInt64[np.ndarray, " pictures"]]) -> Iterator[list[Place]]:
+def groups(digests: Mapping[str, UInt64[np.ndarray, " _"]]) -> Iterator[list[Place]]:
     """Yield the places of each picture that stands more than once, train first."""
     splits = sorted(digests, key=SPLITS.index)
     everything = np.concatenate([digests[split] for split in splits])
