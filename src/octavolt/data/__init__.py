@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from octavolt.contract import DataSet
-from octavolt.data import demo, folder, idx, manifest, npz
+from octavolt.data import demo, folder, hub, idx, manifest, npz
 from octavolt.data.format import Format
 from octavolt.errors import OctavoltError, nearest
 
@@ -13,6 +13,7 @@ FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
         demo.FORMAT,
+        hub.FORMAT,
         npz.FORMAT,
         manifest.FORMAT,
         idx.FORMAT,

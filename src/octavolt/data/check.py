@@ -1,23 +1,20 @@
 """Reads every picture once and finds all that is wrong with a data set, before a GPU is touched."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64, Shaped, UInt, UInt64
+from jaxtyping import Bool, Int32, Int64, Shaped, UInt64
 
 from octavolt.contract import DataSet, Fault, Pictures
-from octavolt.data.damage import MOST_PIXELS, diagnosis, full_decode, level_for, size_of
+from octavolt.data.damage import MOST_PIXELS, full_decode
+from octavolt.data.examine import Decode, Progress, findings_of, silent
 from octavolt.data.pictures import Stamped
 from octavolt.data.remembered import FINDING, Problem, memory_file, places_of, recall, remember
 from octavolt.data.splits import natural_key
-from octavolt.data.twins import twin_faults
+from octavolt.data.twins import NO_DIGEST, twin_faults
 
 KINDS: dict[str, str] = {
     "too-few-classes": "fewer than 2 classes have training pictures",
@@ -40,20 +37,8 @@ KINDS: dict[str, str] = {
     "loop": "a link leads back to a folder that was read already",
 }
 """Every kind of fault and what it means, the worst first."""
-CHUNK = 16
-"""Pictures a job: fewer cost more in handing over, more make progress coarse."""
-JOBS_A_THREAD = 4
-"""Jobs that wait for each thread, so that a million pictures are not a million jobs."""
-
 UNREAD = -1
 """In place of the bytes of a picture that is not read yet."""
-
-Finding = tuple[int, int, int, int, int]
-"""Digest, bytes, height, width and level of white; zeros where they can't be known."""
-Decode = Callable[[bytes | memoryview], tuple[int, int, int]]
-"""Bytes to height, width and level of white; raises `ValueError` with the reason."""
-Progress = Callable[[int, int], None]
-"""Takes how many pictures are read, and of how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +99,6 @@ def summary(split: CheckedSplit) -> dict[str, Any]:
     }
 
 
-def silent(done: int, total: int) -> None:
-    """Show nothing."""
-
-
 def check(
     data: DataSet,
     *,
@@ -136,7 +117,7 @@ def check(
     tables = {split: started(pictures, known) for split, pictures in data.splits.items()}
     todo = {split: np.flatnonzero(table["bytes"] == UNREAD) for split, table in tables.items()}
     read_count = sum(map(len, todo.values()))
-    for split, row, finding, problem in findings_of(data, todo, threads, progress, decode):
+    for split, row, finding, problem in findings_of(data.splits, todo, threads, progress, decode):
         if problem is not None:
             problems.append(problem)
         place = len(problems) if problem is not None else 0
@@ -147,7 +128,13 @@ def check(
         *data.faults,
         *(fault for split in tables for fault in damage(data, split, tables[split], problems)),
         *(fault for split in tables for fault in wrong_labels(data, split)),
-        *twin_faults(data, {split: table["digest"] for split, table in tables.items()}),
+        *twin_faults(
+            data,
+            {
+                split: np.where(table["problem"] == 0, table["digest"], NO_DIGEST)
+                for split, table in tables.items()
+            },
+        ),
     ]
     return Checked(
         faults=tuple(sorted(faults, key=weight)),
@@ -168,79 +155,6 @@ def started(
         places = places_of(table["stamp"], known)
         table[places >= 0] = known[places[places >= 0]]
     return table
-
-
-def findings_of(
-    data: DataSet,
-    todo: Mapping[str, Int64[np.ndarray, " rows"]],
-    threads: int,
-    progress: Progress,
-    decode: Decode,
-) -> Iterator[tuple[str, int, Finding, Problem | None]]:
-    """Yield what is found on each picture, in order, with a bounded number read ahead."""
-
-    def examine_all(split: str, rows: list[int]) -> list[tuple[Finding, Problem | None]]:
-        return [examined(data.splits[split], row, decode) for row in rows]
-
-    chunks = (
-        (split, rows[first : first + CHUNK].tolist())
-        for split, rows in todo.items()
-        for first in range(0, len(rows), CHUNK)
-    )
-    total, done = sum(map(len, todo.values())), 0
-    waiting: deque[tuple[str, list[int], Future[list[tuple[Finding, Problem | None]]]]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        while True:
-            for split, rows in islice(chunks, JOBS_A_THREAD * threads - len(waiting)):
-                waiting.append((split, rows, pool.submit(examine_all, split, rows)))
-            if not waiting:
-                return
-            split, rows, future = waiting.popleft()
-            for row, (finding, problem) in zip(rows, future.result(), strict=True):
-                yield split, row, finding, problem
-            done += len(rows)
-            progress(done, total)
-
-
-def examined(pictures: Pictures, index: int, decode: Decode) -> tuple[Finding, Problem | None]:
-    """Return digest, bytes, height, width and white of a picture, and what is wrong with it."""
-    try:
-        payload = pictures.read(index)
-    except OSError as error:
-        return (0, 0, 0, 0, 0), ("unreadable", f"can't be read: {error.strerror or error}")
-    if isinstance(payload, np.ndarray):
-        return of_pixels(payload), None
-    length = len(payload)
-    if length == 0:
-        return (0, 0, 0, 0, 0), ("zero-byte", "the file is empty")
-    digest = int.from_bytes(blake2b(payload, digest_size=8).digest(), "little")
-    pixels = pixel_count(payload)
-    if pixels > MOST_PIXELS:
-        limit = f"{pixels:,} pixels; at most {MOST_PIXELS:,} are decoded"
-        return (digest, length, 0, 0, 0), ("too-many-pixels", limit)
-    try:
-        height, width, white = decode(payload)
-    except ValueError as error:
-        return (digest, length, 0, 0, 0), diagnosis(payload, str(error))
-    return (digest, length, height, width, white), None
-
-
-def pixel_count(payload: bytes | memoryview) -> int:
-    """Return how many pixels the header states, or 0 if it can't be read: decoding will say why."""
-    try:
-        height, width = size_of(payload)
-    except ValueError:
-        return 0
-    return height * width
-
-
-def of_pixels(pixels: UInt[np.ndarray, "height width *channels"]) -> Finding:
-    """Return the finding on pixels that need no decoding."""
-    body = np.ascontiguousarray(pixels)
-    digest = blake2b(body, digest_size=8, person=repr(body.shape).encode()[:16]).digest()
-    deep = body.dtype == np.uint16
-    white = level_for(int(body.max())) if deep else 255
-    return int.from_bytes(digest, "little"), body.nbytes, *body.shape[:2], white
 
 
 def damage(

@@ -130,17 +130,33 @@ def diagnosis(payload: bytes | memoryview, reason: str) -> tuple[str, str]:
     missing = missing_end(data, reason)
     if missing:
         return "truncated", missing
-    beginning = data[:512].lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     if is_known(data):
         return "corrupt", f"damaged inside its {size}: {reason}"
-    if data[4:8] == b"ftyp":
-        return "not-a-picture", (
-            f"a HEIC, AVIF or video file, that can't be read here ({reason}): convert it to JPEG"
-        )
+    return "not-a-picture", look_of(data, reason)
+
+
+def look_of(data: bytes, reason: str) -> str:
+    """Return what the bytes look like, with what to do if that is known."""
+    beginning = data[:512].lstrip(b"\xef\xbb\xbf \r\n\t").lower()
     for mark, look in LOOKS:
         if beginning.startswith(mark.lower()):
-            return "not-a-picture", look
-    return "not-a-picture", f"no picture that can be read, begins with {data[:16]!r}"
+            return look
+    if data[4:8] == b"ftyp":
+        return f"a HEIC, AVIF or video file, not read here ({reason}): convert it to JPEG"
+    if is_text(data[:512]):
+        return "a text file"
+    return f"no picture that can be read: it begins with {data[:12].hex(' ')}"
+
+
+def is_text(beginning: bytes) -> bool:
+    """Tell whether the bytes are text in ASCII or UTF-8, perhaps cut inside the last letter."""
+    if any(byte < 32 and byte not in b"\t\r\n\f" for byte in beginning):
+        return False
+    try:
+        beginning.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(beginning) - 4 and len(beginning) > 4
+    return True
 
 
 def is_known(data: bytes) -> bool:

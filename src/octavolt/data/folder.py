@@ -71,8 +71,8 @@ def oddity(entry: "os.DirEntry[bytes]") -> str:
 
 
 def joined(folder: bytes, name: bytes) -> bytes:
-    """Return the name below the folder; the folder may be empty, for the root."""
-    return folder + b"/" + name if folder else name
+    """Return the name below the folder; either may be empty."""
+    return folder + b"/" + name if folder and name else folder or name
 
 
 def recognises(source: str) -> bool:
@@ -135,7 +135,7 @@ def split_folders(root: bytes, inner: bytes, here: Content) -> dict[bytes, int]:
     parts: dict[bytes, int] = {}
     for name in here.folders:
         split = split_index(readable(name))
-        if split is None or not content(joined(joined(root, inner), name)).folders:
+        if split is None or not folders_in(joined(joined(root, inner), name)):
             continue
         taken = [readable(other) for other, index in parts.items() if index == split]
         if taken:
@@ -150,14 +150,21 @@ def split_folders(root: bytes, inner: bytes, here: Content) -> dict[bytes, int]:
 def wrapper_of(root: bytes, inner: bytes, here: Content) -> bytes | None:
     """Return the folder that holds the data set though its parent was named, or None."""
     for name in here.folders:
-        inside = content(joined(joined(root, inner), name))
         if name.lower() in WRAPPERS and any(
-            split_index(readable(one)) == TRAIN for one in inside.folders
+            split_index(readable(one)) == TRAIN
+            for one in folders_in(joined(joined(root, inner), name))
         ):
             return name
-    if len(here.folders) == 1 and inside.folders:
-        return here.folders[0]
-    return None
+    only = here.folders[0] if len(here.folders) == 1 else None
+    return only if only and folders_in(joined(joined(root, inner), only)) else None
+
+
+def folders_in(folder: bytes) -> Sequence[bytes]:
+    """Return the folders inside; none if it can't be listed, as `reachable` will report."""
+    try:
+        return content(folder).folders
+    except OSError:
+        return ()
 
 
 def noted(root: bytes, inner: bytes, parts: Mapping[bytes, int]) -> Layout:

@@ -44,7 +44,7 @@ def memory_file(data: DataSet, cache_folder: Path | None) -> Path:
 
 
 def remember(
-    file: Path, tables: Sequence[Shaped[np.ndarray, " pictures"]], problems: Sequence[Problem]
+    file: Path, tables: Sequence[Shaped[np.ndarray, " _"]], problems: Sequence[Problem]
 ) -> None:
     """Write the findings aside, then rename. A folder that can't be written costs only time."""
     findings, kept = worth_keeping(tables, problems)
@@ -59,7 +59,7 @@ def remember(
 
 
 def worth_keeping(
-    tables: Sequence[Shaped[np.ndarray, " pictures"]], problems: Sequence[Problem]
+    tables: Sequence[Shaped[np.ndarray, " _"]], problems: Sequence[Problem]
 ) -> tuple[Shaped[np.ndarray, " findings"], list[Problem]]:
     """Return the findings that a stamp stands for, with only their problems.
 
@@ -78,7 +78,8 @@ def worth_keeping(
 def recall(file: Path) -> tuple[Shaped[np.ndarray, " findings"], list[Problem]]:
     """Return the findings, sorted by stamp: none if there are none, or if the file is damaged."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        # Opened here, as numpy leaves a file open in which it finds no archive.
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as arrays:
             findings = arrays["findings"]
             problems = [
                 (str(kind), str(what)) for kind, what in json.loads(bytes(arrays["problems"]))

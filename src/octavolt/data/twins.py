@@ -9,14 +9,15 @@ from octavolt.contract import DataSet, Fault
 from octavolt.data.splits import SPLITS
 from octavolt.units import counted
 
+NO_DIGEST = np.uint64(0)
+"""Of what is no picture, and so no twin."""
+
 Place = tuple[str, int]
 """A split and a row."""
 
 
-def twin_faults(
-    data: DataSet, digests: Mapping[str, UInt64[np.ndarray, " pictures"]]
-) -> Iterator[Fault]:
-    """Yield a warning for each picture in two splits, or in one with two labels. 0 is no digest."""
+def twin_faults(data: DataSet, digests: Mapping[str, UInt64[np.ndarray, " _"]]) -> Iterator[Fault]:
+    """Yield a warning for each picture in two splits, or in one with two labels."""
     for places in groups(digests):
         splits = {split for split, _ in places}
         if len(splits) > 1:
@@ -30,7 +31,7 @@ def twin_faults(
                 yield twin("label-conflict", data, different[0], own[0], len(own))
 
 
-def groups(digests: Mapping[str, UInt64[np.ndarray, " pictures"]]) -> Iterator[list[Place]]:
+def groups(digests: Mapping[str, UInt64[np.ndarray, " _"]]) -> Iterator[list[Place]]:
     """Yield the places of each picture that stands more than once, train first."""
     splits = sorted(digests, key=SPLITS.index)
     everything = np.concatenate([digests[split] for split in splits])
@@ -40,7 +41,7 @@ def groups(digests: Mapping[str, UInt64[np.ndarray, " pictures"]]) -> Iterator[l
     firsts, ends = np.r_[0, edges], np.r_[edges, len(order)]
     for group in np.flatnonzero(ends - firsts > 1):
         members = order[firsts[group] : ends[group]]
-        if everything[members[0]] == 0:
+        if everything[members[0]] == NO_DIGEST:
             continue
         split_of = np.searchsorted(starts, members, side="right") - 1
         yield [
