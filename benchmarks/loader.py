@@ -2,8 +2,8 @@
 
     python benchmarks/loader.py --pictures FOLDER
 
-Every ratio is of two ways measured in turn, in the same round, and the median of all rounds, so that
-a machine that is busy with other things slows both. The last line is one JSON document.
+Every ratio is of two ways measured in turn, in the same round, and the median of all rounds, so
+that a machine that is busy with other things slows both. The last line is one JSON document.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Encoded(Pictures):
 
 
 def photos(folder: Path, *, width: int, height: int, count: int) -> list[bytes]:
-    """Return JPEGs of that size made from the pictures of a folder, with colors at half the size."""
+    """Return JPEGs of that size, colors at half of it, made from the pictures of a folder."""
     made = []
     for path in sorted(one for one in folder.rglob("*") if one.suffix.lower() in {".jpg", ".bmp"}):
         if len(made) == count:
