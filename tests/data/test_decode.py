@@ -266,3 +266,29 @@ def test_memoryview_is_taken() -> None:
     assert np.array_equal(decode(memoryview(data)), decode(data))
     png = photo("PNG")
     assert np.array_equal(decode(memoryview(png)), scene())
+
+
+@pytest.mark.parametrize("subsampling", ["444", "422", "420", "440"])
+@pytest.mark.parametrize("bottom", [1, 15, 16, 17, 33, 58, 60])
+def test_rows_above_a_cut_are_as_in_the_whole(subsampling: str, bottom: int) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), dtype=np.uint8)
+    data = simplejpeg.encode_jpeg(noise, 92, colorsubsampling=subsampling)
+    window = Window(top=0, left=0, height=bottom, width=80)
+    slot = np.zeros((bottom, 80, 3), np.uint8)
+    paint(raster(data), window, slot, quick=True)
+    assert np.array_equal(slot, simplejpeg.decode_jpeg(data, fastupsample=True)[:bottom])
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_truncation_is_noticed_below_the_crop(progressive: bool) -> None:
+    data = photo(quality=92, progressive=progressive)
+    window = Window(top=0, left=0, height=16, width=16)
+    with pytest.raises(ValueError, match="truncated"):
+        painted(data[:-40], window, 16, quick=True)
+
+
+def test_crop_of_a_jpeg_with_bytes_after_its_end_is_painted() -> None:
+    data = photo(quality=92)
+    window = Window(top=0, left=0, height=16, width=16)
+    trailed = painted(data + b"trailer", window, 16, quick=True)
+    assert np.array_equal(trailed, painted(data, window, 16, quick=True))

@@ -39,9 +39,16 @@ class Numbers(Batch):
 class Counting(Examples):
     """Fills slots with ten times the index, and fails at some."""
 
-    def __init__(self, failing: Sequence[int] = (), slow: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        failing: Sequence[int] = (),
+        slow: Sequence[int] = (),
+        patience_seconds: float = 5.0,
+    ) -> None:
         self.failing = failing
         self.slow = slow
+        self.patience_seconds = patience_seconds
+        self.at_work = threading.Event()
         self.begun: list[int] = []
         self.done: list[int] = []
         self.others_failed = threading.Event()
@@ -66,7 +73,8 @@ class Counting(Examples):
     def fill(self, values: list[int], slot: int, index: int) -> None:
         """Fill one slot."""
         if index in self.slow:
-            self.others_failed.wait(5)
+            self.at_work.set()
+            self.others_failed.wait(self.patience_seconds)
         if index in self.failing:
             self.others_failed.set()
             raise ValueError(f"sample {index}")
@@ -138,16 +146,25 @@ def test_first_error_in_order_is_raised_though_another_came_sooner() -> None:
         next(loader.batches(examples, spans(1)))
 
 
-@pytest.mark.parametrize(("threads", "ahead"), WAYS)
-def test_closing_leaves_nothing_under_way(threads: int, ahead: int) -> None:
-    examples = Counting()
-    with Loader(threads=threads, ahead=ahead) as loader:
+def test_closing_waits_for_the_job_at_work_and_drops_the_rest() -> None:
+    # Sample 8, the first of the second batch, takes until long after the close.
+    examples = Counting(slow=[8], patience_seconds=0.5)
+    with Loader(threads=1, ahead=1) as loader:
         batches = loader.batches(examples, spans(9))
         next(batches)
+        examples.at_work.wait(5)
         batches.close()
-        done = len(examples.done)
+        # Jobs are grouped by two here: a group at work is finished.
+        assert examples.done == [*range(8), 8, 9]
+
+
+@pytest.mark.parametrize(("threads", "ahead"), WAYS)
+def test_another_generator_can_follow_a_closed_one(threads: int, ahead: int) -> None:
+    with Loader(threads=threads, ahead=ahead) as loader:
+        batches = loader.batches(Counting(), spans(9))
+        next(batches)
+        batches.close()
         again = [one.places.first for one in loader.batches(Counting(), spans(3))]
-        assert len(examples.done) == done
         assert again == [0, 8, 16]
 
 

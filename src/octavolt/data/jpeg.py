@@ -3,9 +3,10 @@
 import struct
 from dataclasses import dataclass
 
-START = b"\xff\xd8\xff"
+START, END = b"\xff\xd8\xff", b"\xff\xd9"
 FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of a frame header, which holds the size: ITU-T T.81, table B.1."""
+SEQUENTIAL = frozenset({0xC0, 0xC1})
 APP1, SCAN = 0xE1, 0xDA
 EXIF = b"Exif\0\0"
 ORIENTATION_TAG = 0x0112
@@ -22,6 +23,15 @@ class JpegHeader:
     """1 is grey, 3 color, 4 CMYK or YCCK."""
     orientation: int
     """1 to 8, as in EXIF: 1 is upright."""
+    height_at: int
+    """Where in the file the height stands, as two bytes."""
+    is_sequential: bool
+    """Whether the picture is stored from top to bottom, with Huffman codes of 8 bits."""
+
+    @property
+    def is_turned(self) -> bool:
+        """Return whether rows are stored as columns."""
+        return self.orientation >= 5
 
 
 def jpeg_header(data: bytes | memoryview) -> JpegHeader:
@@ -42,11 +52,28 @@ def jpeg_header(data: bytes | memoryview) -> JpegHeader:
                 width=width,
                 component_count=component_count,
                 orientation=orientation,
+                height_at=at + 5,
+                is_sequential=marker in SEQUENTIAL,
             )
         if marker == APP1 and data[at + 4 : at + 10] == EXIF:
             orientation = exif_orientation(data[at + 10 : at + 2 + length])
         at += 2 + length
     raise ValueError("its JPEG header is damaged or cut short")
+
+
+def can_be_cut(data: bytes | memoryview, header: JpegHeader) -> bool:
+    """Return whether the upper rows can be decoded alone: if they come first and the end is there.
+
+    What follows the rows is skipped unseen, so a file that is cut short has to be noticed here.
+    """
+    return header.is_sequential and bytes(data[-2:]) == END
+
+
+def cut(data: bytes | memoryview, header: JpegHeader, rows: int) -> bytearray:
+    """Return the JPEG that claims to have only so many rows: a decoder stops after them."""
+    shorter = bytearray(data)
+    struct.pack_into(">H", shorter, header.height_at, rows)
+    return shorter
 
 
 def exif_orientation(tiff: bytes | memoryview) -> int:

@@ -208,8 +208,9 @@ def write_packed(
     aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}{UNFINISHED}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("xb") as file, unlinked_if_interrupted(aside):
-            write_all(file, pictures, packing, threads=threads, progress=progress)
+        with unlinked_if_interrupted(aside):
+            with aside.open("xb") as file:
+                write_all(file, pictures, packing, threads=threads, progress=progress)
             aside.replace(path)
     except OSError as error:
         raise OctavoltError(
