@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from octavolt.report.curves import numbers, smoothed, thinned
 from octavolt.report.files import EpochRow, StepRow
@@ -18,12 +18,13 @@ from octavolt.report.words import metric
 FAINT = 0.28
 FEW_POINTS = 40
 """Up to which each point gets a dot."""
+MOST_HEAT_POINTS = 125
+"""Of a heat map, on each side: smaller points can't be seen."""
 VAL_LOSS = "negative_log_likelihood_nats"
 
 
 def loss_plot(steps: Sequence[StepRow], epochs: Sequence[EpochRow]) -> Markup:
     """Return the loss of training, raw and smoothed, and that of validation."""
-
     raw = numbers([row.loss for row in steps])
     measured = [row for row in epochs if row.val and VAL_LOSS in row.val]
     val = numbers([value(row, VAL_LOSS) for row in measured])
@@ -50,9 +51,15 @@ def metric_plot(epochs: Sequence[EpochRow], name: str) -> Markup:
         values = numbers([value(row, name) for row in measured])
         curve(axes, places, values, "second")
         best = [place for place, row in enumerate(measured) if row.best][-1:]
-        ring = {"markersize": 10, "markerfacecolor": "none", "markeredgewidth": 1.8}
         axes.plot(
-            places[best], values[best], "o", markeredgecolor=COLOURS["ink"], clip_on=False, **ring
+            places[best],
+            values[best],
+            "o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgewidth=1.8,
+            markeredgecolor=COLOURS["ink"],
+            clip_on=False,
         )
         in_percent(axes, name)
         whole_x(axes, "epoch")
@@ -68,7 +75,7 @@ def learning_rate_plot(steps: Sequence[StepRow]) -> Markup:
         rates = numbers([row.learning_rate for row in rows])
         curve(axes, numbers([row.step for row in rows]), rates, "first")
         axes.set_ylim(bottom=0)
-        axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=False)
+        axes.yaxis.set_major_formatter(lambda rate, _: f"{rate:.3g}")
         whole_x(axes, "step")
 
     return plot(draw, name="learning-rate", title="Learning rate against step")
@@ -79,6 +86,12 @@ def speed_plot(steps: Sequence[StepRow]) -> Markup:
     return raw_and_smoothed(
         steps, [row.samples_per_second for row in steps], "speed", "Pictures a second against step"
     )
+
+
+def gradient_plot(steps: Sequence[StepRow]) -> Markup:
+    """Return the norm of the gradient before clipping against the step."""
+    norms = [row.gradient_norm for row in steps]
+    return raw_and_smoothed(steps, norms, "gradient", "Norm of the gradient against step", "first")
 
 
 def waiting_plot(steps: Sequence[StepRow]) -> Markup:
@@ -92,15 +105,19 @@ def waiting_plot(steps: Sequence[StepRow]) -> Markup:
 
 
 def raw_and_smoothed(
-    steps: Sequence[StepRow], values: Sequence[float | None], name: str, title: str
+    steps: Sequence[StepRow],
+    values: Sequence[float | None],
+    name: str,
+    title: str,
+    colour: str = "third",
 ) -> Markup:
     """Return a series from 0 up, against the step."""
 
     def draw(axes: Axes) -> None:
         every = thinned(len(steps))
         raw, places = numbers(values), [row.step for row in steps][every]
-        axes.plot(places, raw[every], color=COLOURS["third"], alpha=FAINT, linewidth=1)
-        axes.plot(places, smoothed(raw)[every], color=COLOURS["third"])
+        axes.plot(places, raw[every], color=COLOURS[colour], alpha=FAINT, linewidth=1)
+        axes.plot(places, smoothed(raw)[every], color=COLOURS[colour])
         axes.set_ylim(bottom=0)
         in_percent(axes, name)
         whole_x(axes, "step")
@@ -123,11 +140,16 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
         axes.bar(sure, share, width=0.04, color=COLOURS["muted"], alpha=FAINT)
         axes.plot([0, 1], [0, 1], color=COLOURS["muted"], linewidth=1, linestyle=(0, (3, 3)))
         ends = [wilson_interval(a * n, n) for a, n in zip(right.tolist(), counts, strict=True)]
-        axes.vlines(sure, *zip(*[(end.low, end.high) for end in ends], strict=True), color=COLOURS["first"], alpha=0.45)
+        axes.vlines(
+            sure,
+            *zip(*[(end.low, end.high) for end in ends], strict=True),
+            color=COLOURS["first"],
+            alpha=0.45,
+        )
         axes.plot(sure, right, "o-", color=COLOURS["first"], markersize=5)
         axes.set(xlim=(-0.02, 1.03), ylim=(0, 1.03), xlabel="confidence", ylabel="accuracy")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            axis.set_major_formatter(per_cent)
 
     return plot(draw, name=name, title="Accuracy against confidence", size=(380, 300))
 
@@ -135,21 +157,36 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
 def heat_map(confusion: Float[np.ndarray, "true predicted"], name: str) -> Markup:
     """Return the confusion matrix as a picture: the darker, the larger the share of a true class.
 
-    The square root of the share is drawn, as otherwise only the diagonal would be seen.
+    The square root of the share is drawn, as otherwise only the diagonal would be seen. Classes
+    that are neighbours share a point where there are more than `MOST_HEAT_POINTS`.
     """
-    share = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    counts = pooled(confusion)
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
     def draw(axes: Axes) -> None:
         # Blue, and as dense as the share: so it fits a light and a dark page.
         shade = np.zeros((*share.shape, 4))
         shade[..., :3] = np.array([47, 111, 208]) / 255
         shade[..., 3] = np.sqrt(share)
-        ends = (0.5, len(share) + 0.5, len(share) + 0.5, 0.5)
+        ends = (0.5, len(confusion) + 0.5, len(confusion) + 0.5, 0.5)
         axes.imshow(shade, extent=ends, interpolation="none", aspect="equal")
         axes.grid(visible=False)
         axes.set(xlabel="predicted class", ylabel="true class")
 
     return plot(draw, name=name, title="Confusion matrix as a heat map", size=(420, 400))
+
+
+def pooled(confusion: Float[np.ndarray, "true predicted"]) -> Float[np.ndarray, "points points"]:
+    """Return counts of at most `MOST_HEAT_POINTS` rows and columns: neighbours are added."""
+    size = classes_a_point(len(confusion))
+    starts = np.arange(0, len(confusion), size)
+    rows = np.add.reduceat(confusion, starts, axis=0)
+    return np.asarray(np.add.reduceat(rows, starts, axis=1))
+
+
+def classes_a_point(class_count: int) -> int:
+    """Return how many neighbouring classes share a point of the heat map."""
+    return -(-class_count // MOST_HEAT_POINTS)
 
 
 def value(row: EpochRow, name: str) -> float | None:
@@ -180,7 +217,12 @@ def limit_to_most(
 def in_percent(axes: Axes, name: str) -> None:
     """Label the upright axis in per cent, if the metric is a share."""
     if metric(name).is_fraction:
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        axes.yaxis.set_major_formatter(per_cent)
+
+
+def per_cent(share: float, _: object = None) -> str:
+    """Return the label of a tick."""
+    return f"{100 * share:.4g} %"
 
 
 def whole_x(axes: Axes, label: str) -> None:
