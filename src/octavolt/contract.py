@@ -1,4 +1,4 @@
-"""What tables and verbs agree on. Whoever adds a network, a task or a data format reads this first."""
+"""What tables and verbs agree on: read this before you add a network, a task or a format."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -29,11 +29,13 @@ class Batch(ABC):
 
 
 class Network(nn.Module, ABC):
-    """A network behind the three calls that all verbs use."""
+    """A network behind the three calls that all verbs use.
 
-    @abstractmethod
-    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Map tensors to tensors: what plan, export and explain trace."""
+    The first is `forward`, tensor to tensor: what plan, export and explain trace.
+    """
+
+    body: nn.Module
+    """The module whose state dict has the names under which others publish weights."""
 
     @abstractmethod
     def losses(self, batch: Any, /) -> dict[str, Float[Tensor, ""]]:
@@ -45,7 +47,7 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def head(self) -> Sequence[str]:
-        """Return the prefixes of the tensors that depend on the classes, as in the state dict."""
+        """Return the prefixes, in the body's state dict, of what depends on the classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,11 @@ class Places:
         return np.random.Generator(
             np.random.SFC64([self.seed, self.epoch, self.first + offset, purpose])
         )
+
+    def torch_seed(self) -> int:
+        """Return the seed of dropout in a batch that starts here."""
+        sequence = np.random.SeedSequence([self.seed, self.epoch, self.first])
+        return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 class Examples(ABC):
@@ -193,8 +200,8 @@ class Published:
 
     name: str
     address: str
-    bytes: int
-    sha256_prefix: str
+    file: str
+    """Its name in torch's cache; the digits are the start of its SHA-256."""
     classes: Callable[[], tuple[str, ...]]
     licence: str
 
@@ -213,10 +220,8 @@ class Entry:
     example_inputs: Callable[[int], tuple[Tensor, ...]]
     """Takes the number of samples."""
     preprocessing: Preprocessing
-    recipe: Recipe
-    """From random weights."""
-    fine_tune: Recipe
-    """From given weights."""
+    recipes: Mapping[str, Recipe]
+    """Keys 'published', 'small-data' and 'fine-tune': see `train.settings.choose_recipe`."""
     targets: tuple[Target, ...]
     parameter_count: int
     forward_multiply_adds: int

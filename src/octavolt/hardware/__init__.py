@@ -1,1 +1,1 @@
-"""To come."""
+"""Facts about hardware and the software that runs on it, and what follows. Imports no torch."""

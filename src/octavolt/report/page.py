@@ -50,7 +50,9 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "curves": curves(run),
         "evaluations": evaluations,
         "most_classes_open": MOST_CLASSES_OPEN,
-        "command": resolved.command(run.settings, run.folder),
+        "command": resolved.command(
+            run.settings, run.folder, has_gpus=bool(run.environment.get("gpus"))
+        ),
         "settings": resolved.listed(run.settings.values),
         "classes": run.settings.values.get("classes") or (),
         "environment": resolved.listed(run.environment),

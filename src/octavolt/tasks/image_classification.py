@@ -79,7 +79,8 @@ class PictureBatch(Batch):
         if self.class_weights is not None:
             targets *= self.class_weights.to(device)[labels, None]
         if self.own_share is not None:
-            partner = torch.arange(len(labels), device=device) ^ 1
+            # The last picture of an epoch of an odd number has none, and a share of 1.
+            partner = (torch.arange(len(labels), device=device) ^ 1).clamp(max=len(labels) - 1)
             share = self.own_share.to(device)[:, None]
             targets = share * targets + (1 - share) * targets[partner]
             share = share[:, :, None, None]
@@ -178,9 +179,7 @@ class ClassificationScore(Score):
         }
 
 
-def present(
-    logits: Float[Tensor, "batch classes"], classes: Sequence[str]
-) -> list[dict[str, Any]]:
+def present(logits: Float[Tensor, "batch classes"], classes: Sequence[str]) -> list[dict[str, Any]]:
     """Return the five likeliest classes of each picture with their probabilities."""
     probabilities = logits.float().softmax(dim=1)
     values, indices = probabilities.topk(min(5, len(classes)), dim=1)

@@ -1,0 +1,74 @@
+"""`octavolt check`."""
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+MOST_ROWS = 50
+
+
+def check(
+    data: Annotated[str, typer.Argument(help="A folder, CSV, .npz, hub:NAME or demo.")],
+    seed: Annotated[int, typer.Option(help="Of the splits that octavolt makes.")] = 0,
+    all_rows: Annotated[bool, typer.Option("--all", help="Show every fault.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Read a data set and report every fault with file and line. Exit status 2 if any stops."""
+    from octavolt.cli.show import Counting
+    from octavolt.data import open_data
+    from octavolt.data.check import check as checked
+    from octavolt.hardware.cpu import read_cpu
+
+    found = open_data(data, seed=seed)
+    threads = read_cpu().physical_cores
+    result = checked(found, threads=threads, progress=Counting("read"))
+    if as_json:
+        print(json.dumps(result.to_json(), ensure_ascii=False))
+    else:
+        print_result(found, result, most=None if all_rows else MOST_ROWS)
+    if any(one.stops for one in result.faults):
+        sys.exit(2)
+
+
+def print_result(found: Any, result: Any, *, most: int | None) -> None:
+    """Print what the data set is, its faults as a table, and a verdict."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from octavolt.units import counted, format_count
+
+    console = Console(highlight=False)
+    sizes = {name: len(pictures) for name, pictures in found.splits.items()}
+    shown = ", ".join(f"{format_count(count)} {name}" for name, count in sizes.items())
+    console.print(
+        Text(
+            f"{counted(sum(sizes.values()), 'picture')} ({shown}), "
+            f"{counted(len(found.classes), 'class', 'classes')}, format {found.format}"
+        )
+    )
+    for note in found.notes:
+        console.print(Text(note))
+    if not result.faults:
+        console.print("Nothing is wrong with it.")
+        return
+    table = Table(box=None, header_style="bold")
+    table.add_column("", no_wrap=True)
+    table.add_column("file", overflow="fold")
+    table.add_column("line", justify="right")
+    table.add_column("what is wrong", overflow="fold")
+    faults = sorted(result.faults, key=lambda one: not one.stops)
+    for one in faults[:most]:
+        line = "" if one.line is None else str(one.line)
+        kind = "error" if one.stops else "warning"
+        table.add_row(kind, Text(one.file), line, Text(one.problem))
+    console.print(table)
+    if most is not None and len(faults) > most:
+        console.print(f"and {len(faults) - most} more: --all")
+    stopping = sum(one.stops for one in faults)
+    console.print(
+        f"{counted(stopping, 'fault')} that stop a training, "
+        f"{counted(len(faults) - stopping, 'warning')}."
+    )

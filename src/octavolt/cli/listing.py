@@ -1,0 +1,82 @@
+"""`octavolt list`."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from octavolt.errors import UnknownNameError
+
+TABLES = ("networks", "data", "tasks", "gpus")
+
+
+def list_tables(
+    table: Annotated[str, typer.Argument(help="networks, data, tasks or gpus.")] = "networks",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show what there is: networks, data formats, tasks, GPUs."""
+    if table not in TABLES:
+        raise UnknownNameError("table", table, TABLES)
+    rows = {"networks": networks, "data": formats, "tasks": tasks, "gpus": gpus}[table]()
+    if as_json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(box=None, header_style="bold")
+    for name in rows[0]:
+        shown.add_column(name.replace("_", " "), overflow="fold")
+    for row in rows:
+        shown.add_row(*[str(value) for value in row.values()])
+    Console(highlight=False).print(shown)
+
+
+def networks() -> list[dict[str, Any]]:
+    """Return a row a network."""
+    from octavolt.networks import ENTRIES
+
+    return [
+        {
+            "network": entry.name,
+            "tasks": ", ".join(task.name for task in entry.tasks),
+            "parameters": f"{entry.parameter_count:,}",
+            "multiply_adds": f"{entry.forward_multiply_adds:,}",
+            "input": f"{entry.preprocessing.image_size} x {entry.preprocessing.image_size}",
+            "published": "; ".join(f"{one.value:.2%} ({one.source})" for one in entry.targets),
+            "weights": ", ".join(entry.weights),
+            "paper": entry.paper,
+        }
+        for entry in ENTRIES.values()
+    ]
+
+
+def formats() -> list[dict[str, Any]]:
+    """Return a row a data format."""
+    from octavolt.data import FORMATS
+
+    return [{"format": one.name, "what": one.description} for one in FORMATS.values()]
+
+
+def tasks() -> list[dict[str, Any]]:
+    """Return a row a task."""
+    from octavolt.tasks import TASKS
+
+    return [{"task": one.name, "metric": one.primary_metric} for one in TASKS.values()]
+
+
+def gpus() -> list[dict[str, Any]]:
+    """Return a row a GPU of the table."""
+    from octavolt.hardware.chips import CHIPS
+    from octavolt.units import format_bytes
+
+    return [
+        {
+            "gpu": chip.name,
+            "memory": format_bytes(chip.memory_bytes),
+            "bandwidth": f"{chip.memory_bytes_per_second / 1e9:.0f} GB/s",
+            "limit": f"{chip.power_limit_watts:.0f} W",
+            "source": chip.source,
+        }
+        for chip in CHIPS.values()
+    ]

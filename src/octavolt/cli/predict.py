@@ -1,0 +1,116 @@
+"""`octavolt predict`."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from octavolt.errors import OctavoltError, UnknownNameError
+
+FORMS = ("table", "jsonl", "csv")
+
+
+def predict(
+    run: Annotated[str, typer.Argument(help="A run folder, its name or latest; or a network.")],
+    inputs: Annotated[
+        list[str] | None, typer.Argument(help="Files, folders, patterns, or - for a list.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="With a network: imagenet, a file or a run.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="table, jsonl or csv.")] = "table",
+    top: Annotated[int, typer.Option(min=1, max=5, help="Labels shown for each.")] = 3,
+    batch: Annotated[int, typer.Option(min=1, help="Files together in one pass.")] = 32,
+    precision: Annotated[str, typer.Option(help="auto, fp16, bf16 or fp32.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Name what is on pictures. Exit status 0 only if all were answered."""
+    if form not in FORMS:
+        raise UnknownNameError("format", form, FORMS)
+    if not inputs:
+        raise OctavoltError("Name files, folders or patterns to predict, or - for a list.")
+    from octavolt.devices import set_up, this_machine
+    from octavolt.networks.opened import open_network
+    from octavolt.predict import predict as predicted
+
+    machine = this_machine(precision=precision)
+    set_up(machine)
+    opened = open_network(run, machine, weights=weights)
+    results = predicted(opened, inputs, batch_size=batch)
+    writers = {"table": write_table, "jsonl": write_lines, "csv": write_csv}
+    total, failed = (write_document if as_json else writers[form])(results, top)
+    if total == 0:
+        raise OctavoltError(f"No picture was found in {', '.join(inputs)}.")
+    if failed:
+        print(f"octavolt: {failed} of {total} could not be answered.", file=sys.stderr)
+        sys.exit(2)
+
+
+def write_table(results: Iterable[Any], top: int) -> tuple[int, int]:
+    """Print a line a file as it is answered."""
+    total = failed = 0
+    for one in results:
+        total += 1
+        if one.answer is None:
+            failed += 1
+            print(f"{shown(one.file)}: {one.error}", file=sys.stderr)
+            continue
+        labels = [f"{each['label']} {100 * each['probability']:.1f} %" for each in best(one, top)]
+        print(f"{shown(one.file)}  {',  '.join(labels)}", flush=True)
+    return total, failed
+
+
+def write_lines(results: Iterable[Any], top: int) -> tuple[int, int]:
+    """Print a JSON line a file; a file without an answer has its error."""
+    total = failed = 0
+    for one in results:
+        total += 1
+        failed += one.answer is None
+        print(json.dumps(row_of(one, top), ensure_ascii=False), flush=True)
+    return total, failed
+
+
+def write_document(results: Iterable[Any], top: int) -> tuple[int, int]:
+    """Print one JSON document."""
+    rows = [row_of(one, top) for one in results]
+    print(json.dumps({"predictions": rows}, ensure_ascii=False))
+    return len(rows), sum("error" in row for row in rows)
+
+
+def write_csv(results: Iterable[Any], top: int) -> tuple[int, int]:
+    """Print a CSV table."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    places = range(1, top + 1)
+    names = [f"{what}_{place}" for place in places for what in ("label", "probability")]
+    writer.writerow(["file", *names, "error"])
+    total = failed = 0
+    for one in results:
+        total += 1
+        failed += one.answer is None
+        cells: list[Any] = []
+        for each in [] if one.answer is None else best(one, top):
+            cells += [each["label"], f"{each['probability']:.6f}"]
+        cells += [""] * (2 * top - len(cells))
+        writer.writerow([shown(one.file), *cells, one.error or ""])
+    return total, failed
+
+
+def row_of(one: Any, top: int) -> dict[str, Any]:
+    """Return one prediction, ready for JSON."""
+    if one.answer is None:
+        return {"file": shown(one.file), "error": one.error}
+    labels = best(one, top)
+    return {"file": shown(one.file), **labels[0], "top": labels}
+
+
+def best(one: Any, top: int) -> list[dict[str, Any]]:
+    """Return the likeliest labels."""
+    return list(one.answer["top"][:top])
+
+
+def shown(file: str) -> str:
+    """Return a file name that can be printed, whatever bytes it holds."""
+    return file.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,203 @@
+"""From the flags of `octavolt train` to a request, and the run's end to what is printed."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from octavolt.cli.show import Counting, Shower, percent
+from octavolt.contract import Recipe
+from octavolt.devices import gpu_count
+from octavolt.errors import OctavoltError
+from octavolt.report import report_run
+from octavolt.runs import find_run, read_json, read_lines
+from octavolt.train import Request, Stopped, resume, train
+from octavolt.train.settings import read_settings_file
+from octavolt.units import format_seconds
+
+Flags = Mapping[str, Any]
+
+RECIPE_FLAGS = {
+    "epochs": "epochs",
+    "learning_rate": "learning_rate",
+    "optimizer": "optimizer",
+    "schedule": "schedule",
+    "warmup_epochs": "warmup_epochs",
+    "weight_decay": "weight_decay",
+    "label_smoothing": "label_smoothing",
+    "mixup": "mixup_alpha",
+    "ema": "ema_decay",
+    "class_weights": "class_weights",
+    "freeze_epochs": "freeze_epochs",
+    "early_stop": "early_stop_epochs",
+    "clip": "max_gradient_norm",
+    "crop_scale": "crop_scale_min",
+    "mirror": "mirror",
+}
+WITH_RESUME = {"resume", "gpus", "processes", "threads", "as_json"}
+NOT_SAID: dict[str, Any] = {
+    "batch": "auto",
+    "skip_damaged": False,
+    "cache": False,
+    "as_json": False,
+}
+
+
+def refused_with_resume(flags: Flags) -> list[str]:
+    """Return the flags that a resumed run can't take, as typed."""
+    said = [name for name, value in flags.items() if NOT_SAID.get(name) != value]
+    return [f"--{name.replace('_', '-')}" for name in said if name not in WITH_RESUME]
+
+
+def start(flags: Flags) -> None:
+    """Train from the start."""
+    request = requested(flags)
+    shower = Shower()
+    ending(lambda: train(request, tell=shower, progress=Counting("read")), shower, flags)
+
+
+def go_on(named: str, flags: Flags) -> None:
+    """Go on with a run."""
+    run = find_run(named)
+    count = process_count(flags)
+    shower = Shower()
+    ending(
+        lambda: resume(
+            run,
+            processes=count,
+            threads=flags.get("threads"),
+            tell=shower,
+            progress=Counting("read"),
+        ),
+        shower,
+        flags,
+    )
+
+
+def ending(verb: Any, shower: Shower, flags: Flags) -> None:
+    """Run a verb to its end, and say where things are."""
+    try:
+        run = verb()
+    except Stopped as stop:
+        shower.close()
+        print(f"octavolt: {stop}", file=sys.stderr)
+        sys.exit(0)
+    finally:
+        shower.close()
+    if int(os.environ.get("RANK", "0")) != 0:
+        return
+    report_run(run)
+    epochs = [*read_lines(run / "epochs.jsonl")]
+    best = next(one for one in reversed(epochs) if one["best"])
+    if flags.get("as_json"):
+        print(json.dumps({"run": str(run), "best": best}, ensure_ascii=False))
+        return
+    value = best["val"].get("top1_fraction")
+    print(f"{run}")
+    print(
+        f"best: epoch {best['epoch']} of {len(epochs)}, val top-1 {percent(value)}, in "
+        f"{format_seconds(epochs[-1]['seconds'])}. Next: octavolt evaluate {run}",
+        file=sys.stderr,
+    )
+
+
+def process_count(flags: Flags) -> int:
+    """Return how many processes are asked for, one a GPU where there are GPUs."""
+    gpus = flags.get("gpus")
+    if gpus is None:
+        return int(flags.get("processes", 1))
+    there = gpu_count()
+    if gpus > there:
+        has = f"{there} GPU{'s' if there != 1 else ''}" if there else "no GPU that torch can see"
+        raise OctavoltError(
+            f"--gpus {gpus}, but this machine has {has}. Use --gpus {there} or fewer"
+            if there
+            else f"--gpus {gpus}, but this machine has {has}. Leave --gpus away to train on the "
+            "CPU, with --processes for several processes."
+        )
+    return int(gpus)
+
+
+def requested(flags: Flags) -> Request:
+    """Return the request that flags and a settings file make; flags go before the file."""
+    file = read_settings_file(flags["settings"]) if "settings" in flags else {}
+    changes = {**file.get("recipe", {})}
+    changes |= {field: flags[flag] for flag, field in RECIPE_FLAGS.items() if flag in flags}
+    if flags["batch"] != "auto":
+        changes["batch_size"] = whole_number("--batch", flags["batch"])
+    unsaid = object()
+
+    def said(name: str, default: Any) -> Any:
+        value = flags.get(name, unsaid)
+        return file.get(name, default) if value is unsaid else value
+
+    network, data = said("network", None), said("data", None)
+    if network is None or data is None:
+        missing = "a network" if network is None else "the data: --data DATA"
+        raise OctavoltError(
+            f"Say {missing}. For example: octavolt train mobilenet-v2 --data ./flowers"
+        )
+    return Request(
+        network=network,
+        data=data,
+        weights=said("weights", "none"),
+        output=flags.get("output"),
+        image_size=said("image_size", None),
+        precision=said("precision", "auto"),
+        seed=said("seed", 0),
+        processes=process_count(flags),
+        recipe=said("recipe_name", flags.get("recipe")),
+        changes=known_changes(changes),
+        micro_batch_size=micro_batch(flags, file, changes),
+        skip_damaged=bool(flags["skip_damaged"] or file.get("skip_damaged", False)),
+        cache=cache_folder(flags, file),
+        save_minutes=said("save_minutes", 10.0),
+        save_steps=said("save_steps", None),
+        log_steps=file.get("log_steps", 10),
+        threads=flags.get("threads"),
+    )
+
+
+def known_changes(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes without what only describes a recipe."""
+    names = {field.name for field in fields(Recipe)} - {"source"}
+    return {name: value for name, value in changes.items() if name in names}
+
+
+def whole_number(flag: str, text: str) -> int:
+    """Return the number that a flag holds."""
+    if not text.isdecimal() or int(text) < 1:
+        raise OctavoltError(f"{flag} is '{text}'; it must be 'auto' or a whole number from 1 on.")
+    return int(text)
+
+
+def micro_batch(flags: Flags, file: Mapping[str, Any], changes: Mapping[str, Any]) -> int | None:
+    """Return the samples of one pass, or None for as many as an update takes."""
+    if "micro_batch" in flags:
+        return int(flags["micro_batch"])
+    if "accumulate" in flags:
+        if "batch_size" not in changes:
+            raise OctavoltError("--accumulate needs --batch, which it divides.")
+        passes = flags["accumulate"] * process_count(flags)
+        return max(1, -(-int(changes["batch_size"]) // passes))
+    value = file.get("micro_batch_size")
+    return None if value is None else int(value)
+
+
+def cache_folder(flags: Flags, file: Mapping[str, Any]) -> Path | None:
+    """Return where re-encoded pictures go, or None if they are read as they are."""
+    if "cache_folder" in flags:
+        return Path(flags["cache_folder"])
+    if flags["cache"]:
+        home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return Path(home) / "octavolt" / "packed"
+    return Path(file["cache"]) if file.get("cache") else None
+
+
+def last_evaluation(run: Path) -> dict[str, Any] | None:
+    """Return the newest evaluation of a run."""
+    path = run / "evaluation.json"
+    return read_json(path)["evaluations"][-1] if path.exists() else None

@@ -1,0 +1,332 @@
+"""Reads every picture once and finds all that is wrong with a data set, before a GPU is touched."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int32, Int64, Shaped, UInt, UInt64
+
+from octavolt.contract import DataSet, Fault, Pictures
+from octavolt.data.damage import MOST_PIXELS, diagnosis, full_decode, level_for, size_of
+from octavolt.data.pictures import Stamped
+from octavolt.data.remembered import FINDING, Problem, memory_file, places_of, recall, remember
+from octavolt.data.splits import natural_key
+from octavolt.data.twins import twin_faults
+
+KINDS: dict[str, str] = {
+    "too-few-classes": "fewer than 2 classes have training pictures",
+    "class-too-small": "a class has too few pictures to be divided into train, val and test",
+    "label-out-of-range": "a label is no number of a class",
+    "wrong-row": "a row of a table of pictures can't be used",
+    "missing-file": "a file that is named does not exist or is no ordinary file",
+    "unreadable": "a file or folder can't be read",
+    "zero-byte": "a file is empty",
+    "not-a-picture": "a file is of no kind of picture that can be decoded",
+    "truncated": "the end of a picture is missing",
+    "corrupt": "a picture is damaged inside",
+    "too-many-pixels": f"a picture has more than {MOST_PIXELS:,} pixels and is refused",
+    "in-two-splits": "the same picture is in two splits, so figures on it mislead",
+    "label-conflict": "the same picture stands twice in a split, with different labels",
+    "class-unknown": "val or test has a class that train lacks",
+    "class-missing": "val or test lacks a class that train has",
+    "class-of-one": "a class has a single training picture",
+    "empty-class": "a folder for a class holds no pictures",
+    "loop": "a link leads back to a folder that was read already",
+}
+"""Every kind of fault and what it means, the worst first."""
+CHUNK = 16
+"""Pictures a job: fewer cost more in handing over, more make progress coarse."""
+JOBS_A_THREAD = 4
+"""Jobs that wait for each thread, so that a million pictures are not a million jobs."""
+
+UNREAD = -1
+"""In place of the bytes of a picture that is not read yet."""
+
+Finding = tuple[int, int, int, int, int]
+"""Digest, bytes, height, width and level of white; zeros where they can't be known."""
+Decode = Callable[[bytes | memoryview], tuple[int, int, int]]
+"""Bytes to height, width and level of white; raises `ValueError` with the reason."""
+Progress = Callable[[int, int], None]
+"""Takes how many pictures are read, and of how many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedSplit:
+    """What was found on each picture of a split, in its order; zeros where it can't be read."""
+
+    digests: UInt64[np.ndarray, " pictures"]
+    """BLAKE2b of the bytes or pixels."""
+    sizes_bytes: Int64[np.ndarray, " pictures"]
+    heights: Int32[np.ndarray, " pictures"]
+    widths: Int32[np.ndarray, " pictures"]
+    good: Bool[np.ndarray, " pictures"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """All that a check found."""
+
+    faults: tuple[Fault, ...]
+    """Sorted: what stops training first, then by kind, file and line."""
+    splits: Mapping[str, CheckedSplit]
+    white_level: int
+    """255, or the smallest usual level of white that holds the deepest picture."""
+    read_count: int
+    """How many pictures were read; the rest were known from an earlier check."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the faults and the figures, ready for JSON."""
+        return {
+            "pictures": sum(len(split.good) for split in self.splits.values()),
+            "pictures_read": self.read_count,
+            "white_level": self.white_level,
+            "splits": {name: summary(split) for name, split in self.splits.items()},
+            "faults": [
+                {
+                    "kind": fault.kind,
+                    "file": fault.file,
+                    "line": fault.line,
+                    "problem": fault.problem,
+                    "stops": fault.stops,
+                    "damaged": fault.damaged,
+                }
+                for fault in self.faults
+            ],
+        }
+
+
+def summary(split: CheckedSplit) -> dict[str, Any]:
+    """Return the figures of a split, ready for JSON."""
+    good = split.good
+    sides = np.minimum(split.heights, split.widths)[good]
+    return {
+        "pictures": len(good),
+        "good": int(good.sum()),
+        "bytes": int(split.sizes_bytes.sum()),
+        "shortest_side_pixels": int(sides.min(initial=0 if len(sides) == 0 else sides[0])),
+        "longest_side_pixels": int(np.maximum(split.heights, split.widths).max(initial=0)),
+    }
+
+
+def silent(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+def check(
+    data: DataSet,
+    *,
+    threads: int,
+    progress: Progress = silent,
+    decode: Decode = full_decode,
+    cache_folder: Path | None = None,
+) -> Checked:
+    """Return all faults of the data set, and what later steps want to know of each picture.
+
+    What is found is kept in `cache_folder`, by default the user's, and read instead of the pictures
+    whose files have kept name, size and times.
+    """
+    file = memory_file(data, cache_folder)
+    known, problems = recall(file)
+    tables = {split: started(pictures, known) for split, pictures in data.splits.items()}
+    todo = {split: np.flatnonzero(table["bytes"] == UNREAD) for split, table in tables.items()}
+    read_count = sum(map(len, todo.values()))
+    for split, row, finding, problem in findings_of(data, todo, threads, progress, decode):
+        if problem is not None:
+            problems.append(problem)
+        place = len(problems) if problem is not None else 0
+        tables[split][row] = (tables[split]["stamp"][row], *finding, place)
+    if read_count:
+        remember(file, list(tables.values()), problems)
+    faults = [
+        *data.faults,
+        *(fault for split in tables for fault in damage(data, split, tables[split], problems)),
+        *(fault for split in tables for fault in wrong_labels(data, split)),
+        *twin_faults(data, {split: table["digest"] for split, table in tables.items()}),
+    ]
+    return Checked(
+        faults=tuple(sorted(faults, key=weight)),
+        splits={split: columns(table) for split, table in tables.items()},
+        white_level=max((int(table["white"].max()) for table in tables.values()), default=255),
+        read_count=read_count,
+    )
+
+
+def started(
+    pictures: Pictures, known: Shaped[np.ndarray, " findings"]
+) -> Shaped[np.ndarray, " pictures"]:
+    """Return the findings on the pictures, `UNREAD` where nothing is known."""
+    table = np.zeros(len(pictures), FINDING)
+    table["bytes"] = UNREAD
+    if isinstance(pictures, Stamped):
+        table["stamp"] = pictures.stamps()
+        places = places_of(table["stamp"], known)
+        table[places >= 0] = known[places[places >= 0]]
+    return table
+
+
+def findings_of(
+    data: DataSet,
+    todo: Mapping[str, Int64[np.ndarray, " rows"]],
+    threads: int,
+    progress: Progress,
+    decode: Decode,
+) -> Iterator[tuple[str, int, Finding, Problem | None]]:
+    """Yield what is found on each picture, in order, with a bounded number read ahead."""
+
+    def examine_all(split: str, rows: list[int]) -> list[tuple[Finding, Problem | None]]:
+        return [examined(data.splits[split], row, decode) for row in rows]
+
+    chunks = (
+        (split, rows[first : first + CHUNK].tolist())
+        for split, rows in todo.items()
+        for first in range(0, len(rows), CHUNK)
+    )
+    total, done = sum(map(len, todo.values())), 0
+    waiting: deque[tuple[str, list[int], Future[list[tuple[Finding, Problem | None]]]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        while True:
+            for split, rows in islice(chunks, JOBS_A_THREAD * threads - len(waiting)):
+                waiting.append((split, rows, pool.submit(examine_all, split, rows)))
+            if not waiting:
+                return
+            split, rows, future = waiting.popleft()
+            for row, (finding, problem) in zip(rows, future.result(), strict=True):
+                yield split, row, finding, problem
+            done += len(rows)
+            progress(done, total)
+
+
+def examined(pictures: Pictures, index: int, decode: Decode) -> tuple[Finding, Problem | None]:
+    """Return digest, bytes, height, width and white of a picture, and what is wrong with it."""
+    try:
+        payload = pictures.read(index)
+    except OSError as error:
+        return (0, 0, 0, 0, 0), ("unreadable", f"can't be read: {error.strerror or error}")
+    if isinstance(payload, np.ndarray):
+        return of_pixels(payload), None
+    length = len(payload)
+    if length == 0:
+        return (0, 0, 0, 0, 0), ("zero-byte", "the file is empty")
+    digest = int.from_bytes(blake2b(payload, digest_size=8).digest(), "little")
+    pixels = pixel_count(payload)
+    if pixels > MOST_PIXELS:
+        limit = f"{pixels:,} pixels; at most {MOST_PIXELS:,} are decoded"
+        return (digest, length, 0, 0, 0), ("too-many-pixels", limit)
+    try:
+        height, width, white = decode(payload)
+    except ValueError as error:
+        return (digest, length, 0, 0, 0), diagnosis(payload, str(error))
+    return (digest, length, height, width, white), None
+
+
+def pixel_count(payload: bytes | memoryview) -> int:
+    """Return how many pixels the header states, or 0 if it can't be read: decoding will say why."""
+    try:
+        height, width = size_of(payload)
+    except ValueError:
+        return 0
+    return height * width
+
+
+def of_pixels(pixels: UInt[np.ndarray, "height width *channels"]) -> Finding:
+    """Return the finding on pixels that need no decoding."""
+    body = np.ascontiguousarray(pixels)
+    digest = blake2b(body, digest_size=8, person=repr(body.shape).encode()[:16]).digest()
+    deep = body.dtype == np.uint16
+    white = level_for(int(body.max())) if deep else 255
+    return int.from_bytes(digest, "little"), body.nbytes, *body.shape[:2], white
+
+
+def damage(
+    data: DataSet,
+    split: str,
+    table: Shaped[np.ndarray, " pictures"],
+    problems: Sequence[Problem],
+) -> Iterator[Fault]:
+    """Yield a fault for each picture that can't be used."""
+    for row in np.flatnonzero(table["problem"]).tolist():
+        kind, problem = problems[table["problem"][row] - 1]
+        name = data.splits[split].name(row)
+        yield Fault(kind=kind, file=name, problem=problem, damaged=True)
+
+
+def wrong_labels(data: DataSet, split: str) -> Iterator[Fault]:
+    """Yield a fault for each label that is no index of a class."""
+    labels = data.splits[split].labels
+    for row in np.flatnonzero((labels < 0) | (labels >= len(data.classes))).tolist():
+        problem = f"the label {labels[row]} is outside 0 to {len(data.classes) - 1}"
+        name = data.splits[split].name(row)
+        yield Fault(kind="label-out-of-range", file=name, problem=problem, damaged=True)
+
+
+def columns(table: Shaped[np.ndarray, " pictures"]) -> CheckedSplit:
+    """Return the columns of the findings by their names."""
+    return CheckedSplit(
+        digests=table["digest"].astype(np.uint64),
+        sizes_bytes=table["bytes"].astype(np.int64),
+        heights=table["height"].astype(np.int32),
+        widths=table["width"].astype(np.int32),
+        good=table["problem"] == 0,
+    )
+
+
+def weight(fault: Fault) -> tuple[bool, int, Any, int, str]:
+    """Return what sorts the faults: those that stop training, then by kind, file and line."""
+    place = list(KINDS).index(fault.kind)
+    return not fault.stops, place, natural_key(fault.file), fault.line or 0, fault.problem
+
+
+def without_damaged(data: DataSet, checked: Checked) -> DataSet:
+    """Return the data set without damaged pictures and rows; their faults go with them.
+
+    A class that loses its last training picture is a fault that stops training.
+    """
+    splits = {
+        split: pictures.select(np.flatnonzero(usable(data, checked, split)))
+        for split, pictures in data.splits.items()
+    }
+    filled = {split: pictures for split, pictures in splits.items() if len(pictures) > 0}
+    counts = np.bincount(
+        filled["train"].labels if "train" in filled else [], minlength=len(data.classes)
+    )
+    emptied = [
+        Fault(
+            kind="class-missing",
+            file="train",
+            problem=f"class '{name}' has no picture in train that can be read",
+        )
+        for name, count in zip(data.classes, counts.tolist(), strict=True)
+        if count == 0
+    ]
+    kept = [fault for fault in data.faults if not fault.damaged]
+    return replace(data, splits=filled, faults=(*kept, *emptied))
+
+
+def findings_without_damaged(data: DataSet, checked: Checked) -> Checked:
+    """Return the findings in the order of `without_damaged`."""
+    splits = {}
+    for split, found in checked.splits.items():
+        keep = usable(data, checked, split)
+        splits[split] = CheckedSplit(
+            digests=found.digests[keep],
+            sizes_bytes=found.sizes_bytes[keep],
+            heights=found.heights[keep],
+            widths=found.widths[keep],
+            good=found.good[keep],
+        )
+    faults = tuple(fault for fault in checked.faults if not fault.damaged)
+    filled = {split: found for split, found in splits.items() if len(found.good) > 0}
+    return replace(checked, splits=filled, faults=faults)
+
+
+def usable(data: DataSet, checked: Checked, split: str) -> Bool[np.ndarray, " pictures"]:
+    """Return which pictures can be read and have a label in range."""
+    labels = data.splits[split].labels
+    good: Bool[np.ndarray, " pictures"] = checked.splits[split].good
+    return good & (labels >= 0) & (labels < len(data.classes))

@@ -1,0 +1,208 @@
+"""Evaluation: the task's metrics over a split, in one pass that keeps sums only."""
+
+import base64
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from octavolt import ranks
+from octavolt.contract import DataSet, Examples, Network, Places, Score, Task
+from octavolt.data import open_data
+from octavolt.data.examples import PictureExamples
+from octavolt.data.loader import Loader
+from octavolt.data.order import evaluation_batches
+from octavolt.data.relabel import relabelled
+from octavolt.devices import Machine
+from octavolt.errors import OctavoltError
+from octavolt.networks.opened import Opened
+from octavolt.ranks import Rank
+from octavolt.runs import SCHEMA, read_json, write_json
+
+BATCH_SIZES = {"cpu": 32, "cuda": 128}
+"""Boundaries of batches are fixed, so that on any number of ranks each batch is the same."""
+MOST_MISTAKES = 24
+THUMBNAIL_PIXELS = 160
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A sample that was answered wrongly, and how sure the network was."""
+
+    probability: float
+    index: int
+    label: int
+    predicted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """What a pass over a split gave."""
+
+    score: Score
+    mistakes: tuple[Mistake, ...]
+    """The most confident ones, the surest first."""
+    seconds: float
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics, ready for JSON."""
+        return self.score.result()
+
+
+@torch.inference_mode()
+def score_split(
+    network: Network,
+    examples: Examples,
+    loader: Loader,
+    machine: Machine,
+    *,
+    task: Task,
+    classes: Sequence[str],
+    rank: Rank,
+) -> Scored:
+    """Return the score of all ranks together; the same figures on any number of them."""
+    started = time.monotonic()
+    score = task.new_score(classes)
+    mistakes: list[Mistake] = []
+    size = BATCH_SIZES[machine.device.type]
+    places = evaluation_batches(len(examples), batch_size=size, rank=rank.number, ranks=rank.count)
+    network.eval()
+    for loaded in loader.batches(examples, places):
+        batch = loaded.batch.to(machine.device)
+        with machine.autocast():
+            outputs = network(batch.images)
+        decoded = network.decode(outputs)
+        score.update(decoded, batch)
+        mistakes = surest(mistakes + find_mistakes(decoded, batch.labels, loaded.places.indices))
+    sums = score.sums()
+    ranks.add_up(sums)
+    score.load(sums)
+    everyones = [one for some in ranks.gathered(mistakes) for one in some]
+    return Scored(
+        score=score, mistakes=tuple(surest(everyones)), seconds=time.monotonic() - started
+    )
+
+
+def find_mistakes(
+    logits: Float[Tensor, "batch classes"], labels: Tensor, indices: np.ndarray
+) -> list[Mistake]:
+    """Return the wrong answers of one batch."""
+    shares, predicted = (one.cpu() for one in logits.float().softmax(dim=1).max(dim=1))
+    truth = labels.cpu()
+    return [
+        Mistake(
+            probability=float(shares[row]),
+            index=int(indices[row]),
+            label=int(truth[row]),
+            predicted=int(predicted[row]),
+        )
+        for row in (predicted != truth).nonzero()[:, 0].tolist()
+    ]
+
+
+def surest(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """Return the most confident mistakes; equal ones in the order of the data."""
+    return sorted(mistakes, key=lambda one: (-one.probability, one.index))[:MOST_MISTAKES]
+
+
+def choose_split(data: DataSet, asked: str | None) -> str:
+    """Return the split that was asked for, else 'test', else 'val', else the last there is."""
+    if asked is None:
+        return next((one for one in ("test", "val") if one in data.splits), [*data.splits][-1])
+    if asked not in data.splits:
+        raise OctavoltError(
+            f"{data.source} has no split '{asked}'. It has: {', '.join(data.splits)}."
+        )
+    return asked
+
+
+def evaluate(
+    opened: Opened, *, data: str | None = None, split: str | None = None, rank: Rank | None = None
+) -> dict[str, Any]:
+    """Return the metrics of a network on a split, and add them to its run's evaluation.json."""
+    rank = rank or Rank()
+    settings = read_json(opened.run / "settings.json") if opened.run else {}
+    source = data or settings.get("data")
+    if source is None:
+        raise OctavoltError("Say what to evaluate on: --data DATA.")
+    found = relabelled(open_data(source, seed=settings.get("seed", 0)), opened.classes)
+    chosen = choose_split(found, split)
+    pictures = found.splits[chosen]
+    examples = PictureExamples(
+        pictures, opened.preprocessing, class_count=len(opened.classes), augmentation=None
+    )
+    machine = opened.machine
+    with Loader(threads=machine.threads, ahead=machine.ahead) as loader:
+        scored = score_split(
+            opened.network,
+            examples,
+            loader,
+            machine,
+            task=opened.task,
+            classes=opened.classes,
+            rank=rank,
+        )
+    result = {
+        "data": source,
+        "split": chosen,
+        "task": opened.task.name,
+        "primary_metric": opened.task.primary_metric,
+        "metrics": scored.metrics,
+        "classes": list(opened.classes),
+        "precision": machine.policy.precision,
+        "seconds": scored.seconds,
+        "samples_per_second": len(examples) / scored.seconds,
+        "mistakes": [shown(one, examples, opened.classes) for one in scored.mistakes],
+    }
+    if opened.run is not None and rank.leads:
+        add_evaluation(opened.run, result)
+    return result
+
+
+def add_evaluation(run: Path, result: dict[str, Any]) -> None:
+    """Write a result into the run, in place of an older one on the same data and split."""
+    path = run / "evaluation.json"
+    older = read_json(path)["evaluations"] if path.exists() else []
+    kept = [
+        one for one in older if (one["data"], one["split"]) != (result["data"], result["split"])
+    ]
+    write_json(path, {"schema": SCHEMA, "evaluations": [*kept, result]})
+
+
+def shown(mistake: Mistake, examples: PictureExamples, classes: Sequence[str]) -> dict[str, Any]:
+    """Return a mistake as people see it, with the picture as the network saw it."""
+    return {
+        "name": examples.name(mistake.index),
+        "label": classes[mistake.label],
+        "predicted": classes[mistake.predicted],
+        "probability": mistake.probability,
+        "jpeg_base64": thumbnail(pixels_of(examples, mistake.index)),
+    }
+
+
+def pixels_of(examples: PictureExamples, index: int) -> UInt8[np.ndarray, "height width 3"]:
+    """Return one picture as the network sees it, but for the normalization."""
+    places = Places(seed=0, epoch=0, first=0, indices=np.array([index], dtype=np.int64))
+    batch, jobs = examples.begin(places)
+    for job in jobs:
+        job()
+    return batch.pixels[0].numpy()
+
+
+def thumbnail(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
+    """Return a small JPEG of a picture in base64."""
+    side = max(pixels.shape[:2])
+    ratio = THUMBNAIL_PIXELS / side
+    method = cv2.INTER_AREA if ratio < 1 else cv2.INTER_NEAREST
+    size = (max(1, round(pixels.shape[1] * ratio)), max(1, round(pixels.shape[0] * ratio)))
+    small = cv2.resize(np.ascontiguousarray(pixels[:, :, ::-1]), size, interpolation=method)
+    _, encoded = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 85])
+    return base64.b64encode(encoded.tobytes()).decode()

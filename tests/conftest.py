@@ -1,0 +1,28 @@
+"""Every test begins with the same state of torch, and tests that need a GPU run where one is."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    skip = pytest.mark.skip(reason="needs an NVIDIA GPU, and torch finds none here")
+    for item in items:
+        if item.get_closest_marker("gpu") is not None:
+            item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def same_state_of_torch() -> Iterator[None]:
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    # As many as the smallest machine has, so that sums are added in the same order everywhere.
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(dtype)
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(deterministic)
