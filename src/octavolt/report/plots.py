@@ -18,6 +18,8 @@ from octavolt.report.words import metric
 FAINT = 0.28
 FEW_POINTS = 40
 """Up to which each point gets a dot."""
+LEAST_TOP_FRACTION = 0.05
+"""Of the upright axis of a share of the time."""
 MOST_HEAT_POINTS = 125
 """Of a heat map, on each side: smaller points can't be seen."""
 VAL_LOSS = "negative_log_likelihood_nats"
@@ -118,7 +120,9 @@ def raw_and_smoothed(
         raw, places = numbers(values), [row.step for row in steps][every]
         axes.plot(places, raw[every], color=COLOURS[colour], alpha=FAINT, linewidth=1)
         axes.plot(places, smoothed(raw)[every], color=COLOURS[colour])
-        axes.set_ylim(bottom=0)
+        # On a scale of thousandths, waiting that costs nothing would look like trouble.
+        least_top = LEAST_TOP_FRACTION if metric(name).is_fraction else 0.0
+        axes.set_ylim(0, max(axes.get_ylim()[1], least_top))
         in_percent(axes, name)
         whole_x(axes, "step")
 
