@@ -107,7 +107,7 @@ def made_steps(epochs: int) -> list[dict[str, Any]]:
             "loss": 0.6 + 1.8 * float(np.exp(-4 * step / last)) + random.normal(0, 0.12),
             "losses": {},
             "learning_rate": 0.001 * min(step / 45, 0.5 + 0.5 * float(np.cos(3.14 * step / last))),
-            "gradient_norm": 1.5,
+            "gradient_norm": 1.5 + abs(random.normal(0, 0.4)),
             "loss_scale": None,
             "samples_per_second": 64 + random.normal(0, 4),
             "waiting_fraction": abs(random.normal(0.02, 0.01)),
@@ -157,7 +157,7 @@ def made_evaluation(classes: Sequence[str], pictures: int) -> dict[str, Any]:
 def made_mistake(classes: Sequence[str], number: int) -> dict[str, Any]:
     """Return a mistake with a small picture."""
     file = io.BytesIO()
-    hue = np.uint8([40 * number, 200 - 30 * number, 90])
+    hue = np.array([40 * number, 200 - 30 * number, 90])
     ramp = np.linspace(0.4, 1, 96)[:, None, None] * np.ones((96, 128, 1))
     Image.fromarray((ramp * hue).astype(np.uint8)).save(file, "JPEG")
     label, predicted = number % len(classes), (number + 1) % len(classes)

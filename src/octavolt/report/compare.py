@@ -125,13 +125,14 @@ def colour(number: int) -> dict[str, str]:
 def remarks(table: Sequence[dict[str, Any]]) -> list[str]:
     """Return what to mind in reading the table."""
     found = []
-    if len({(row["data"], row["split"], row["metric"]) for row in table}) > 1:
+    known = [row for row in table if row["value"] is not None]
+    if len({(row["data"], row["split"], row["metric"]) for row in known}) > 1:
         found.append("The runs were measured on different data or splits: don't rank them by this.")
     waiting = [row["run"] for row in table if row["split"] != "test" and row["low"] is None]
     if waiting:
         found.append(f"Not evaluated yet: {', '.join(waiting)}. Do it: octavolt evaluate RUN")
     ends = sorted((row for row in table if row["low"] is not None), key=lambda row: -row["value"])
-    if len(ends) > 1 and ends[1]["high"] > ends[0]["low"]:
+    if len(ends) > 1 and ends[0]["low"] < ends[1]["high"] and ends[1]["value"] < ends[0]["value"]:
         found.append(
             f"The intervals of {ends[0]['run']} and {ends[1]['run']} overlap: on so few pictures "
             "their difference may be chance."

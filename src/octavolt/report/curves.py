@@ -8,24 +8,29 @@ from jaxtyping import Float
 
 MOST_POINTS = 800
 """Of one curve: more than a screen has columns, and few enough for a small file."""
-SMOOTHED_SHARE = 1 / 30
-"""Of the points, over which the smoothed curve forgets."""
+SMOOTHED_REACH = 1 / 60
+"""Share of the points on either side over which a window of the smoothed curve reaches."""
 
 
 def smoothed(values: Float[np.ndarray, " points"]) -> Float[np.ndarray, " points"]:
-    """Return the running mean, exponentially weighed and free of the bias of its start.
+    """Return the mean of the points around each, weighed by a triangle: it doesn't lag behind.
 
-    Values that are not finite are passed over; NaN stands where none was finite yet.
+    Values that are not finite are passed over; NaN stands where none near is finite.
     """
-    keep = 1 - 1 / max(2.0, len(values) * SMOOTHED_SHARE)
-    total = weight = 0.0
-    result = np.full(len(values), np.nan)
-    for place, value in enumerate(values):
-        if math.isfinite(value):
-            total, weight = keep * total + (1 - keep) * value, keep * weight + (1 - keep)
-        if weight:
-            result[place] = total / weight
-    return result
+    reach = int(len(values) * SMOOTHED_REACH)
+    finite = np.isfinite(values)
+    totals = window_sums(window_sums(np.where(finite, values, 0.0), reach), reach)
+    weights = window_sums(window_sums(finite.astype(np.float64), reach), reach)
+    found = weights > 0.5  # weights are whole numbers, but for rounding
+    return np.where(found, totals / np.where(found, weights, 1.0), np.nan)
+
+
+def window_sums(values: Float[np.ndarray, " points"], reach: int) -> Float[np.ndarray, " points"]:
+    """Return the sum of each value and up to `reach` on either side."""
+    running = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.arange(len(values))
+    ends = np.minimum(places + reach + 1, len(values))
+    return np.asarray(running[ends] - running[np.maximum(places - reach, 0)])
 
 
 def thinned(count: int) -> slice:
@@ -55,4 +60,4 @@ def mean(values: Sequence[float | None]) -> float | None:
 def finite_only(values: Sequence[float | None]) -> Float[np.ndarray, " finite"]:
     """Return the values that are finite numbers."""
     array = numbers(values)
-    return array[~np.isnan(array)]
+    return np.asarray(array[~np.isnan(array)])

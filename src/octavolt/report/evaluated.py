@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from octavolt.report.files import Evaluation, Mistake
 from octavolt.report.intervals import wilson_interval
-from octavolt.report.plots import calibration_plot, heat_map
+from octavolt.report.plots import calibration_plot, classes_a_point, heat_map
 from octavolt.report.rows import Row
 from octavolt.report.words import NOTHING, interval_words, metric, percent, shown
 from octavolt.units import format_count
@@ -21,7 +21,7 @@ MOST_CLASSES_IN_MATRIX = 30
 MOST_PAIRS = 20
 MOST_CLASSES_OPEN = 30
 """Rows of the table of classes that are seen without unfolding it."""
-FAINTEST, DENSEST = 0.08, 0.82
+FAINTEST, DENSEST = 0.1, 1.0
 """How strongly the cells of the least and the largest share are coloured."""
 
 
@@ -100,6 +100,8 @@ class EvaluationView:
     """Empty where there are too many classes to read it, or no counts."""
     pairs: tuple[Pair, ...]
     heat_map: Markup | None
+    classes_a_point: int
+    """Of the heat map."""
     calibration: Markup | None
     calibration_error: str
     mistakes: tuple[Shot, ...]
@@ -127,6 +129,7 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
         matrix=matrix(confusion, found.classes) if few else (),
         pairs=() if few else pairs(confusion, found.classes),
         heat_map=None if few else heat_map(confusion, f"heat-{number}"),
+        classes_a_point=classes_a_point(len(confusion)),
         calibration=(
             calibration_plot(bins, f"calibration-{number}")
             if any(row.whole("pictures") for row in bins)
@@ -192,7 +195,7 @@ def matrix(
             )
             for column in range(len(names))
         )
-        for row in range(len(names))
+        for row in range(len(confusion))
     )
 
 

@@ -43,14 +43,16 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "network": str(run.settings.values.get("network", NOTHING)),
         "data": str(run.settings.values.get("data", NOTHING)),
         "started": str(run.environment.get("started", "")),
-        "main": main_view(evaluations, main and (main.data, main.split)),
+        "main": main_view(evaluations, (main.data, main.split) if main else None),
         "validation": verdict.validation_fact(run),
         "facts": verdict.facts(run),
         "remarks": verdict.remarks(run),
         "curves": curves(run),
         "evaluations": evaluations,
         "most_classes_open": MOST_CLASSES_OPEN,
-        "command": resolved.command(run.settings, run.folder),
+        "command": resolved.command(
+            run.settings, run.folder, has_gpus=bool(run.environment.get("gpus"))
+        ),
         "settings": resolved.listed(run.settings.values),
         "classes": run.settings.values.get("classes") or (),
         "environment": resolved.listed(run.environment),
@@ -79,6 +81,8 @@ def curves(run: RunFiles) -> list[Mapping[str, Any]]:
         found.append(curve(metric(name).label, plots.metric_plot(run.epochs, name), key))
     if run.steps:
         found.append(curve("Learning rate", plots.learning_rate_plot(run.steps), []))
+    if any(row.gradient_norm is not None for row in run.steps):
+        found.append(curve("Gradient norm", plots.gradient_plot(run.steps), []))
     if verdict.samples_per_second(run) is not None:
         found.append(curve("Pictures a second", plots.speed_plot(run.steps), []))
     if verdict.waiting_fraction(run) is not None:

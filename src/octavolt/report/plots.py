@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from octavolt.report.curves import numbers, smoothed, thinned
 from octavolt.report.files import EpochRow, StepRow
@@ -18,6 +18,10 @@ from octavolt.report.words import metric
 FAINT = 0.28
 FEW_POINTS = 40
 """Up to which each point gets a dot."""
+LEAST_TOP_FRACTION = 0.05
+"""Of the upright axis of a share of the time."""
+MOST_HEAT_POINTS = 125
+"""Of a heat map, on each side: smaller points can't be seen."""
 VAL_LOSS = "negative_log_likelihood_nats"
 
 
@@ -49,9 +53,15 @@ def metric_plot(epochs: Sequence[EpochRow], name: str) -> Markup:
         values = numbers([value(row, name) for row in measured])
         curve(axes, places, values, "second")
         best = [place for place, row in enumerate(measured) if row.best][-1:]
-        ring = {"markersize": 10, "markerfacecolor": "none", "markeredgewidth": 1.8}
         axes.plot(
-            places[best], values[best], "o", markeredgecolor=COLOURS["ink"], clip_on=False, **ring
+            places[best],
+            values[best],
+            "o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgewidth=1.8,
+            markeredgecolor=COLOURS["ink"],
+            clip_on=False,
         )
         in_percent(axes, name)
         whole_x(axes, "epoch")
@@ -67,7 +77,7 @@ def learning_rate_plot(steps: Sequence[StepRow]) -> Markup:
         rates = numbers([row.learning_rate for row in rows])
         curve(axes, numbers([row.step for row in rows]), rates, "first")
         axes.set_ylim(bottom=0)
-        axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4), useMathText=False)
+        axes.yaxis.set_major_formatter(lambda rate, _: f"{rate:.3g}")
         whole_x(axes, "step")
 
     return plot(draw, name="learning-rate", title="Learning rate against step")
@@ -78,6 +88,12 @@ def speed_plot(steps: Sequence[StepRow]) -> Markup:
     return raw_and_smoothed(
         steps, [row.samples_per_second for row in steps], "speed", "Pictures a second against step"
     )
+
+
+def gradient_plot(steps: Sequence[StepRow]) -> Markup:
+    """Return the norm of the gradient before clipping against the step."""
+    norms = [row.gradient_norm for row in steps]
+    return raw_and_smoothed(steps, norms, "gradient", "Norm of the gradient against step", "first")
 
 
 def waiting_plot(steps: Sequence[StepRow]) -> Markup:
@@ -91,16 +107,22 @@ def waiting_plot(steps: Sequence[StepRow]) -> Markup:
 
 
 def raw_and_smoothed(
-    steps: Sequence[StepRow], values: Sequence[float | None], name: str, title: str
+    steps: Sequence[StepRow],
+    values: Sequence[float | None],
+    name: str,
+    title: str,
+    colour: str = "third",
 ) -> Markup:
     """Return a series from 0 up, against the step."""
 
     def draw(axes: Axes) -> None:
         every = thinned(len(steps))
         raw, places = numbers(values), [row.step for row in steps][every]
-        axes.plot(places, raw[every], color=COLOURS["third"], alpha=FAINT, linewidth=1)
-        axes.plot(places, smoothed(raw)[every], color=COLOURS["third"])
-        axes.set_ylim(bottom=0)
+        axes.plot(places, raw[every], color=COLOURS[colour], alpha=FAINT, linewidth=1)
+        axes.plot(places, smoothed(raw)[every], color=COLOURS[colour])
+        # On a scale of thousandths, waiting that costs nothing would look like trouble.
+        least_top = LEAST_TOP_FRACTION if metric(name).is_fraction else 0.0
+        axes.set_ylim(0, max(axes.get_ylim()[1], least_top))
         in_percent(axes, name)
         whole_x(axes, "step")
 
@@ -131,7 +153,7 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
         axes.plot(sure, right, "o-", color=COLOURS["first"], markersize=5)
         axes.set(xlim=(-0.02, 1.03), ylim=(0, 1.03), xlabel="confidence", ylabel="accuracy")
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            axis.set_major_formatter(per_cent)
 
     return plot(draw, name=name, title="Accuracy against confidence", size=(380, 300))
 
@@ -139,21 +161,36 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
 def heat_map(confusion: Float[np.ndarray, "true predicted"], name: str) -> Markup:
     """Return the confusion matrix as a picture: the darker, the larger the share of a true class.
 
-    The square root of the share is drawn, as otherwise only the diagonal would be seen.
+    The square root of the share is drawn, as otherwise only the diagonal would be seen. Classes
+    that are neighbours share a point where there are more than `MOST_HEAT_POINTS`.
     """
-    share = confusion / np.maximum(confusion.sum(axis=1, keepdims=True), 1)
+    counts = pooled(confusion)
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
     def draw(axes: Axes) -> None:
         # Blue, and as dense as the share: so it fits a light and a dark page.
         shade = np.zeros((*share.shape, 4))
         shade[..., :3] = np.array([47, 111, 208]) / 255
         shade[..., 3] = np.sqrt(share)
-        ends = (0.5, len(share) + 0.5, len(share) + 0.5, 0.5)
+        ends = (0.5, len(confusion) + 0.5, len(confusion) + 0.5, 0.5)
         axes.imshow(shade, extent=ends, interpolation="none", aspect="equal")
         axes.grid(visible=False)
         axes.set(xlabel="predicted class", ylabel="true class")
 
     return plot(draw, name=name, title="Confusion matrix as a heat map", size=(420, 400))
+
+
+def pooled(confusion: Float[np.ndarray, "true predicted"]) -> Float[np.ndarray, "points points"]:
+    """Return counts of at most `MOST_HEAT_POINTS` rows and columns: neighbours are added."""
+    size = classes_a_point(len(confusion))
+    starts = np.arange(0, len(confusion), size)
+    rows = np.add.reduceat(confusion, starts, axis=0)
+    return np.asarray(np.add.reduceat(rows, starts, axis=1))
+
+
+def classes_a_point(class_count: int) -> int:
+    """Return how many neighbouring classes share a point of the heat map."""
+    return -(-class_count // MOST_HEAT_POINTS)
 
 
 def value(row: EpochRow, name: str) -> float | None:
@@ -184,7 +221,12 @@ def limit_to_most(
 def in_percent(axes: Axes, name: str) -> None:
     """Label the upright axis in per cent, if the metric is a share."""
     if metric(name).is_fraction:
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        axes.yaxis.set_major_formatter(per_cent)
+
+
+def per_cent(share: float, _: object = None) -> str:
+    """Return the label of a tick."""
+    return f"{100 * share:.4g} %"
 
 
 def whole_x(axes: Axes, label: str) -> None:

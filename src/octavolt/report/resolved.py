@@ -14,8 +14,8 @@ FLAGS = {
     "weights": "--weights",
     "image_size": "--image-size",
     "precision": "--precision",
-    "processes": "--processes",
     "seed": "--seed",
+    "recipe_name": "--recipe",
 }
 RECIPE_FLAGS = {
     "epochs": "--epochs",
@@ -26,11 +26,13 @@ RECIPE_FLAGS = {
 LISTED_ELSEWHERE = ("schema", "classes")
 
 
-def command(settings: Row, folder: Path) -> str:
+def command(settings: Row, folder: Path, *, has_gpus: bool) -> str:
     """Return a command line that repeats the run: its settings file has what has no flag."""
     values = settings.values
     words = ["octavolt", "train", str(values.get("network", ""))]
     words += [text for key, flag in FLAGS.items() for text in flag_words(flag, values.get(key))]
+    if values.get("processes", 1) != 1:
+        words += flag_words("--gpus" if has_gpus else "--processes", values.get("processes"))
     recipe = values.get("recipe")
     for key, flag in RECIPE_FLAGS.items():
         words += flag_words(flag, recipe.get(key) if isinstance(recipe, dict) else None)

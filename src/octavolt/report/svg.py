@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable
 from html import escape
+from typing import Any
 
 import matplotlib as mpl
 from markupsafe import Markup
@@ -25,7 +26,7 @@ COLOURS: dict[str, Colour] = {
 }
 """Stand-ins by the page's name of each colour: replaced by the page's variable after drawing."""
 RUN_COLOURS = ("first", "second", "third", "fourth", "fifth", "sixth")
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -52,6 +53,8 @@ SETTINGS = {
     "lines.solid_joinstyle": "round",
     "axes.xmargin": 0.02,
 }
+LEFT, LABELLED_LEFT = 42, 60
+"""Room for the labels of ticks such as 0.0008, and for the name of the axis, in points."""
 WIDTH, HEIGHT = 420, 230
 """Of a plot, in points; the page scales it to the width there is."""
 
@@ -62,13 +65,30 @@ def plot(
     """Return a plot as SVG for a page, read aloud by its title; names on one page must differ."""
     # Ids are hashes over this salt, so plots of one page don't take one another's markers.
     with mpl.rc_context({**SETTINGS, "svg.hashsalt": name}):
-        figure = Figure(figsize=(size[0] / 72, size[1] / 72), layout="constrained")
+        figure = Figure(figsize=(size[0] / 72, size[1] / 72))
         FigureCanvasSVG(figure)
-        draw(figure.subplots())
+        axes = figure.add_axes(inner(size, has_label=False))
+        draw(axes)
+        axes.set_position(inner(size, has_label=bool(axes.get_ylabel())))
         file = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(file, format="svg", transparent=True, metadata=nothing)
     return Markup(inline(file.getvalue(), title))
+
+
+def inner(size: tuple[int, int], *, has_label: bool) -> tuple[float, float, float, float]:
+    """Return where the axes of a plot lie: the same in all, so that plots one below another align.
+
+    Left and bottom edge, width and height, as shares of the plot.
+    """
+    width, height = size
+    left, right, top, bottom = LABELLED_LEFT if has_label else LEFT, 10, 10, 40
+    return (
+        left / width,
+        bottom / height,
+        (width - left - right) / width,
+        (height - top - bottom) / height,
+    )
 
 
 def inline(document: str, title: str) -> str:

@@ -39,7 +39,8 @@ def main_evaluation(run: RunFiles) -> Evaluation | None:
         for one in run.evaluations
         if one.split == "test" and one.data == run.settings.values.get("data")
     ]
-    return (own or list(run.evaluations) or [None])[-1]
+    found = own or list(run.evaluations)
+    return found[-1] if found else None
 
 
 def best_epoch(run: RunFiles) -> EpochRow | None:
@@ -67,7 +68,8 @@ def facts(run: RunFiles) -> list[Fact]:
     found = [epochs_fact(run)] if run.epochs else []
     seconds, speed, waiting = training_seconds(run), samples_per_second(run), waiting_fraction(run)
     if seconds is not None:
-        found.append(Fact(label="Training time", value=format_seconds(seconds)))
+        note = "minutes:seconds" if ":" in format_seconds(seconds) else ""
+        found.append(Fact(label="Training time", value=format_seconds(seconds), note=note))
     if speed is not None:
         note = "median of steps"
         found.append(Fact(label="Throughput", value=f"{decimal(speed)} pictures/s", note=note))
@@ -90,8 +92,8 @@ def validation_fact(run: RunFiles) -> Fact | None:
     best, name = best_epoch(run), primary_metric(run)
     if best is None or not best.val or name not in best.val:
         return None
-    note = f"validation split, epoch {best.epoch}"
-    return Fact(label=metric(name).label, value=shown(name, best.val[name]), note=note)
+    label = f"{metric(name).label}, validation"
+    return Fact(label=label, value=shown(name, best.val[name]), note=f"epoch {best.epoch}")
 
 
 def remarks(run: RunFiles) -> list[str]:
