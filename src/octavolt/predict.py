@@ -22,7 +22,26 @@ from octavolt.networks.opened import Opened
 from octavolt.tasks.image_classification import PictureBatch
 
 PICTURE_ENDINGS = frozenset(
-    [".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm", ".ico", ".tga", ".jp2", ".avif"]
+    [
+        ".jpg",
+        ".jpeg",
+        ".jpe",
+        ".jfif",
+        ".png",
+        ".webp",
+        ".bmp",
+        ".gif",
+        ".tif",
+        ".tiff",
+        ".ppm",
+        ".pgm",
+        ".pbm",
+        ".pnm",
+        ".ico",
+        ".tga",
+        ".jp2",
+        ".avif",
+    ]
 )
 """What is taken from a folder; a file that is named itself may end as it likes."""
 BATCHES_AHEAD = 2

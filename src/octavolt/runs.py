@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -120,14 +120,14 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 class Lines:
     """A file of JSON lines that is added to."""
 
-    def __init__(self, path: Path, *, keep_until_step: int | None = None) -> None:
-        """Open the file; lines of later steps than `keep_until_step` are dropped first.
+    def __init__(self, path: Path, *, keep: Callable[[dict[str, Any]], bool] | None = None) -> None:
+        """Open the file; lines that are not to be kept are dropped first.
 
         They were written by a run that went on after its last checkpoint and was then killed.
         """
         self.path = path
-        if keep_until_step is not None and path.exists():
-            kept = [row for row in read_lines(path) if row["step"] <= keep_until_step]
+        if keep is not None and path.exists():
+            kept = [row for row in read_lines(path) if keep(row)]
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept)
             write_bytes(path, text.encode())
         self.file: TextIO = path.open("a", encoding="utf-8")

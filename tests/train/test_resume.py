@@ -1,9 +1,11 @@
 import json
 import multiprocessing
 import os
-import random
+import shutil
 import signal
+import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -140,9 +142,17 @@ def test_changed_data_are_named(data: Path, tmp_path: Path) -> None:
         resume(tmp_path / "run")
 
 
-def attempt(kind: str, subject: Any) -> None:
+def attempt(subject: Request | Path) -> None:
     """Train or resume, in a process that will be killed."""
-    train(subject) if kind == "train" else resume(subject)
+    if isinstance(subject, Request):
+        train(subject)
+    else:
+        resume(subject)
+
+
+def newest_step(run: Path) -> int:
+    """Return the step of the newest checkpoint, 0 if there is none."""
+    return max((int(path.name[5:14]) for path in run.glob("checkpoints/step-*")), default=0)
 
 
 @pytest.mark.slow
@@ -150,7 +160,7 @@ def test_killed_at_random_ten_times_it_gives_the_very_same_weights(
     data: Path, tmp_path: Path
 ) -> None:
     changes: dict[str, Any] = {
-        "changes": {"mixup_alpha": 0.2, "epochs": 6},
+        "changes": {"mixup_alpha": 0.2, "epochs": 20},
         "micro_batch_size": 4,
         "save_steps": 1,
     }
@@ -158,25 +168,21 @@ def test_killed_at_random_ten_times_it_gives_the_very_same_weights(
     parts = tmp_path / "parts"
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["octavolt.train", "tests.train.tiny"])
-    moments = random.Random(0)
-    kills = 0
-    subject: Request | Path = request(data, parts, **changes)
-    while True:
-        resumable = any((parts / "checkpoints").glob("step-*"))
-        if not resumable and parts.exists():  # killed before its first checkpoint
-            import shutil
-
-            shutil.rmtree(parts)
-        kind = "resume" if resumable else "train"
-        process = context.Process(target=attempt, args=(kind, parts if resumable else subject))
+    random = Random(0)
+    for _ in range(10):
+        start = newest_step(parts)
+        if start == 0:  # killed before its first checkpoint: nothing to go on from
+            shutil.rmtree(parts, ignore_errors=True)
+        subject = request(data, parts, **changes) if start == 0 else parts
+        process = context.Process(target=attempt, args=(subject,))
         process.start()
-        # Ten kills first; after them it may run to its end.
-        process.join(moments.uniform(0.5, 2.0) if kills < 10 else None)
-        if process.exitcode is not None:
-            assert process.exitcode == 0
-            assert kills >= 10
-            break
+        # So many steps, and then at any moment of the next one.
+        wanted = start + random.randrange(9)
+        while newest_step(parts) < wanted and process.is_alive():
+            time.sleep(0.002)
+        time.sleep(random.uniform(0, 0.05))
         process.kill()
         process.join()
-        kills += 1
+        assert process.exitcode == -signal.SIGKILL
+    resume(parts)
     same(whole, parts)

@@ -8,6 +8,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from octavolt.runs import Lines
+from octavolt.train.checkpoints import Progress
 from octavolt.train.loop import Step
 
 
@@ -52,12 +53,19 @@ Tell = Callable[[Event], None]
 class Log:
     """The files of a run that grow."""
 
-    def __init__(self, run: Path, *, from_step: int | None = None) -> None:
-        """Open the files; with `from_step`, forget what was written after it."""
-        self.steps = Lines(run / "steps.jsonl", keep_until_step=from_step)
-        self.epochs = Lines(run / "epochs.jsonl", keep_until_step=from_step)
-        self.events = Lines(run / "events.jsonl", keep_until_step=from_step)
-        self.board = SummaryWriter(str(run / "tensorboard"), purge_step=from_step)
+    def __init__(self, run: Path, progress: Progress) -> None:
+        """Open the files, and forget what was written after the run stood there."""
+
+        def earlier_step(row: dict[str, Any]) -> bool:
+            return bool(row["step"] <= progress.steps_done)
+
+        def earlier_epoch(row: dict[str, Any]) -> bool:
+            return bool(row["epoch"] < progress.epoch)
+
+        self.steps = Lines(run / "steps.jsonl", keep=earlier_step)
+        self.epochs = Lines(run / "epochs.jsonl", keep=earlier_epoch)
+        self.events = Lines(run / "events.jsonl", keep=earlier_step)
+        self.board = SummaryWriter(str(run / "tensorboard"), purge_step=progress.steps_done)
 
     def step(self, row: dict[str, Any]) -> None:
         """Add one logged step."""

@@ -104,9 +104,7 @@ def train_run(
                 f"or begin a new run from it: --weights {ground.run}"
             )
     machine, rank = ground.machine, ground.rank
-    log = (
-        Log(ground.run, from_step=progress.steps_done if resumed else None) if rank.leads else None
-    )
+    log = Log(ground.run, progress) if rank.leads else None
     with (
         noticed(patient=rank.count > 1) as asked,
         Loader(threads=machine.threads, ahead=machine.ahead) as loader,
