@@ -89,7 +89,7 @@ def stamps_of(table: Table) -> UInt64[np.ndarray, " rows"]:
     """Return the stamps of all rows of a table."""
     base = 0
     for cached in table.rows.cache_files:
-        base ^= file_stamp(Path(cached["filename"]))
+        base ^= file_stamp(cached["filename"].encode())
     if base == 0:
         return np.zeros(len(table.rows), np.uint64)
     stamps: NDArray[np.uint64] = np.uint64(base) ^ (
@@ -100,7 +100,7 @@ def stamps_of(table: Table) -> UInt64[np.ndarray, " rows"]:
     if outside.any():
         paths = [path for chunk in chunks for path in chunk.field("path").to_pylist()]
         for row in np.flatnonzero(outside).tolist():
-            stamps[row] ^= np.uint64(file_stamp(Path(paths[row])) if paths[row] else 0)
+            stamps[row] ^= np.uint64(file_stamp(paths[row].encode()) if paths[row] else 0)
     return stamps
 
 

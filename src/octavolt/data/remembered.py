@@ -84,7 +84,16 @@ def recall(file: Path) -> tuple[Shaped[np.ndarray, " findings"], list[Problem]]:
             problems = [
                 (str(kind), str(what)) for kind, what in json.loads(bytes(arrays["problems"]))
             ]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error):
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):
         return np.zeros(0, FINDING), []
     good = findings.dtype == FINDING and findings.ndim == 1
     if not good or findings["problem"].max(initial=0) > len(problems):
