@@ -14,12 +14,12 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from octavolt import ranks
-from octavolt.contract import DataSet, Examples, Network, Places, Score, Task
+from octavolt.contract import DataSet, Examples, Network, Pictures, Places, Score, Task
 from octavolt.data import open_data
 from octavolt.data.examples import PictureExamples
 from octavolt.data.loader import Loader
 from octavolt.data.order import evaluation_batches
-from octavolt.data.relabel import relabelled
+from octavolt.data.relabel import Joined, relabelled
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks.opened import Opened
@@ -113,15 +113,20 @@ def surest(mistakes: Sequence[Mistake]) -> list[Mistake]:
     return sorted(mistakes, key=lambda one: (-one.probability, one.index))[:MOST_MISTAKES]
 
 
-def choose_split(data: DataSet, asked: str | None) -> str:
-    """Return the split that was asked for, else 'test', else 'val', else the last there is."""
+def chosen_split(data: DataSet, asked: str | None, *, others: bool) -> tuple[str, Pictures]:
+    """Return the pictures to evaluate on, and their split's name.
+
+    Without a wish it is 'test', or 'val' where there is none; of other data than the run's, 'all'.
+    """
     if asked is None:
-        return next((one for one in ("test", "val") if one in data.splits), [*data.splits][-1])
+        asked = "all" if others else "test" if "test" in data.splits else "val"
+    if asked == "all":
+        return asked, Joined([*data.splits.values()])
     if asked not in data.splits:
         raise OctavoltError(
-            f"{data.source} has no split '{asked}'. It has: {', '.join(data.splits)}."
+            f"{data.source} has no split '{asked}'. It has: {', '.join(data.splits)}, and all."
         )
-    return asked
+    return asked, data.splits[asked]
 
 
 def evaluate(
@@ -134,8 +139,8 @@ def evaluate(
     if source is None:
         raise OctavoltError("Say what to evaluate on: --data DATA.")
     found = relabelled(open_data(source, seed=settings.get("seed", 0)), opened.classes)
-    chosen = choose_split(found, split)
-    pictures = found.splits[chosen]
+    others = source != settings.get("data")
+    chosen, pictures = chosen_split(found, split, others=others)
     examples = PictureExamples(
         pictures, opened.preprocessing, class_count=len(opened.classes), augmentation=None
     )

@@ -1,13 +1,14 @@
 import pytest
 import torch
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
 from octavolt.contract import Entry, Places
 from octavolt.networks import ENTRIES
 from octavolt.tasks.image_classification import PictureBatch
 from octavolt.train.loop import train_steps
 from octavolt.train.optimizers import build_optimizer
 from octavolt.train.state import TrainState
-from torch.testing import assert_close
-from torch.utils.flop_counter import FlopCounterMode
 
 pytestmark = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 

@@ -4,10 +4,10 @@ import os
 from dataclasses import replace
 
 import torch
-from octavolt.networks.classifier import Classifier
-from octavolt.tasks.image_classification import ImageBatch
 from torch import Tensor
 
+from octavolt.networks.classifier import Classifier
+from octavolt.tasks.image_classification import ImageBatch
 from tests.train import tiny
 
 

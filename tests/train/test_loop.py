@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
+
 from octavolt.contract import Places
 from octavolt.networks.recipes import SMALL_DATA
 from octavolt.tasks.image_classification import ImageBatch
@@ -13,8 +15,6 @@ from octavolt.train.loop import MicroBatch, Step, StepOutOfMemoryError, train_st
 from octavolt.train.optimizers import build_optimizer
 from octavolt.train.state import TrainState, averaged_weights, start_ema
 from octavolt.train.watch import WrongStepError
-from torch.testing import assert_close
-
 from tests.train.tiny import Linear
 
 

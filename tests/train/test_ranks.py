@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
 from octavolt import ranks
 from octavolt.devices import set_up, this_machine
 from octavolt.errors import OctavoltError
@@ -15,9 +18,6 @@ from octavolt.ranks import Rank, first_host, given
 from octavolt.runs import write_json
 from octavolt.train import Stopped, resume, train
 from octavolt.train.launch import launched
-from safetensors.torch import load_file
-from torch.testing import assert_close
-
 from tests.train.test_resume import StopAt
 from tests.train.tiny import request, write_pictures
 

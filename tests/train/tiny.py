@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+
 from octavolt.contract import Network
 from octavolt.networks import mobilenet_v2
 from octavolt.tasks.image_classification import ImageBatch
 from octavolt.train import Request
-from torch import Tensor, nn
 
 ENTRY = replace(
     mobilenet_v2.ENTRY,

@@ -12,7 +12,10 @@ def evaluate(
         str | None, typer.Option(help="Other data with the same classes; otherwise the run's.")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="train, val or test; otherwise test, else val.")
+        str | None,
+        typer.Option(
+            help="train, val, test or all; otherwise test, else val, or all of other data."
+        ),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="With a network: imagenet, a file or a run.")
