@@ -10,11 +10,10 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
-from torch import Tensor
+from jaxtyping import UInt8
 
 from octavolt import ranks
-from octavolt.contract import DataSet, Examples, Network, Pictures, Places, Score, Task
+from octavolt.contract import DataSet, Examples, Mistake, Network, Pictures, Places, Score, Task
 from octavolt.data import open_data
 from octavolt.data.examples import PictureExamples
 from octavolt.data.loader import Loader
@@ -30,16 +29,6 @@ BATCH_SIZES = {"cpu": 32, "cuda": 128}
 """Boundaries of batches are fixed, so that on any number of ranks each batch is the same."""
 MOST_MISTAKES = 24
 THUMBNAIL_PIXELS = 160
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mistake:
-    """A sample that was answered wrongly, and how sure the network was."""
-
-    probability: float
-    index: int
-    label: int
-    predicted: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +67,10 @@ def score_split(
     for loaded in loader.batches(examples, places):
         batch = loaded.batch.to(machine.device)
         with machine.autocast():
-            outputs = network(batch.images)
+            outputs = network(*batch.inputs)
         decoded = network.decode(outputs)
         score.update(decoded, batch)
-        mistakes = surest(mistakes + find_mistakes(decoded, batch.labels, loaded.places.indices))
+        mistakes = surest(mistakes + task.mistakes(decoded, batch, loaded.places.indices))
     sums = score.sums()
     ranks.add_up(sums)
     score.load(sums)
@@ -89,23 +78,6 @@ def score_split(
     return Scored(
         score=score, mistakes=tuple(surest(everyones)), seconds=time.monotonic() - started
     )
-
-
-def find_mistakes(
-    logits: Float[Tensor, "batch classes"], labels: Tensor, indices: np.ndarray
-) -> list[Mistake]:
-    """Return the wrong answers of one batch."""
-    shares, predicted = (one.cpu() for one in logits.float().softmax(dim=1).max(dim=1))
-    truth = labels.cpu()
-    return [
-        Mistake(
-            probability=float(shares[row]),
-            index=int(indices[row]),
-            label=int(truth[row]),
-            predicted=int(predicted[row]),
-        )
-        for row in (predicted != truth).nonzero()[:, 0].tolist()
-    ]
 
 
 def surest(mistakes: Sequence[Mistake]) -> list[Mistake]:

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.amp.grad_scaler import GradScaler
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -48,7 +49,7 @@ def test_overfits_one_batch(entry: Entry, precision: str) -> None:
     state = TrainState(
         network=network,
         optimizer=build_optimizer(network.parameters(), entry.recipes["small-data"]),
-        scaler=torch.amp.GradScaler("cpu", enabled=False),
+        scaler=GradScaler("cpu", enabled=False),
         precision=precision,
         device=torch.device("cpu"),
     )

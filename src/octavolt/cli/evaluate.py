@@ -64,8 +64,8 @@ def print_table(result: dict[str, Any]) -> None:
     interval = wilson_interval(round(metrics["top1_fraction"] * count), count)
     console.print(
         f"top-1 {percent(metrics['top1_fraction'])} (95 % interval {percent(interval.low)} to "
-        f"{percent(interval.high)}) on {counted(count, 'picture')} of {result['data']}, {result['split']}, "
-        f"in {format_seconds(result['seconds'])}",
+        f"{percent(interval.high)}) on {counted(count, 'picture')} of {result['data']}, "
+        f"{result['split']}, in {format_seconds(result['seconds'])}",
         highlight=False,
     )
     console.print(

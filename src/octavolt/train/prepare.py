@@ -14,6 +14,7 @@ import torch
 import torchvision
 from jaxtyping import Float
 from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
 
 from octavolt import __version__, ranks
 from octavolt.contract import DataSet, Entry, Fault, Network, Pictures, Preprocessing, Recipe
@@ -295,9 +296,7 @@ def new_state(ground: Ground, tell: Tell) -> TrainState:
     state = TrainState(
         network=network,
         optimizer=build_optimizer(network.parameters(), settings.recipe),
-        scaler=torch.amp.GradScaler(
-            ground.machine.device.type, enabled=ground.machine.policy.loss_scaling
-        ),
+        scaler=GradScaler(ground.machine.device.type, enabled=ground.machine.policy.loss_scaling),
         precision=settings.precision,
         device=ground.machine.device,
         ema_decay=settings.recipe.ema_decay,
