@@ -158,6 +158,8 @@ class Task:
     """Decoded outputs, their batch and its samples to the wrong answers among them."""
     primary_metric: str
     """A key of `Score.result`; larger is better."""
+    tie_metric: str
+    """Another, of which less is better: decides where the primary ones are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)

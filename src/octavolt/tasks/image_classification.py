@@ -225,4 +225,5 @@ TASK = Task(
     present=present,
     mistakes=mistakes,
     primary_metric="top1_fraction",
+    tie_metric="negative_log_likelihood_nats",
 )

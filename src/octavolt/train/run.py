@@ -342,15 +342,15 @@ def finish_epoch(session: Session, epoch: int, loss: float, scored: Scored) -> N
     ground, progress = session.ground, session.progress
     metrics = scored.metrics
     task = ground.entry.tasks[0]
-    value = metrics[task.primary_metric]
-    best = progress.best_value is None or value >= progress.best_value
+    value = (metrics[task.primary_metric], -metrics[task.tie_metric])
+    best = progress.best is None or value > progress.best
     session.progress = replace(
         progress,
         epoch=epoch + 1,
         update=0,
         epoch_loss=0.0,
         epoch_samples=0.0,
-        best_value=value if best else progress.best_value,
+        best=value if best else progress.best,
         best_epoch=epoch if best else progress.best_epoch,
     )
     if best and ground.rank.leads:
