@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -84,23 +84,31 @@ def ending(verb: Any, shower: Shower, flags: Flags) -> None:
     except Stopped as stop:
         shower.close()
         print(f"octavolt: {stop}", file=sys.stderr)
-        sys.exit(0)
+        # As a shell counts it, so that what follows && is not begun on half a training.
+        sys.exit(128 + stop.signal_number)
     finally:
         shower.close()
     if int(os.environ.get("RANK", "0")) != 0:
         return
     report_run(run)
     epochs = [*read_lines(run / "epochs.jsonl")]
-    best = next(one for one in reversed(epochs) if one["best"])
+    best = next((one for one in reversed(epochs) if one["best"]), None)
     if flags.get("as_json"):
         print(json.dumps({"run": str(run), "best": best}, ensure_ascii=False))
         return
-    value = best["val"].get("top1_fraction")
     print(f"{run}")
-    print(
-        f"best: epoch {best['epoch']} of {len(epochs)}, val top-1 {percent(value)}, in "
-        f"{format_seconds(epochs[-1]['seconds'])}. Next: octavolt evaluate {run}",
-        file=sys.stderr,
+    if best is not None:
+        print(best_line(best, epochs), file=sys.stderr)
+    print(f"Next: octavolt evaluate {run}", file=sys.stderr)
+
+
+def best_line(best: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is said of the epoch whose weights were kept."""
+    value = best["val"].get("top1_fraction")
+    metric = "" if value is None else f", val top-1 {percent(value)}"
+    return (
+        f"best: epoch {best['epoch']} of {len(epochs)}{metric}, in "
+        f"{format_seconds(epochs[-1]['seconds'])}."
     )
 
 
@@ -149,7 +157,7 @@ def requested(flags: Flags) -> Request:
         precision=said("precision", "auto"),
         seed=said("seed", 0),
         processes=process_count(flags),
-        recipe=said("recipe_name", flags.get("recipe")),
+        recipe=flags.get("recipe", file.get("recipe_name")),
         changes=known_changes(changes),
         micro_batch_size=micro_batch(flags, file, changes),
         skip_damaged=bool(flags["skip_damaged"] or file.get("skip_damaged", False)),

@@ -20,7 +20,7 @@ from octavolt.contract import DataSet, Entry, Fault, Network, Pictures, Preproce
 from octavolt.data import open_data
 from octavolt.data.check import Checked, check, without_damaged
 from octavolt.data.examples import Augmentation, PictureExamples
-from octavolt.data.fingerprint import changed, fingerprint
+from octavolt.data.fingerprint import check_unchanged, fingerprint
 from octavolt.data.packed import packed
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
@@ -40,7 +40,7 @@ from octavolt.train.settings import (
     to_json,
 )
 from octavolt.train.state import TrainState, start_ema
-from octavolt.units import counted, format_count
+from octavolt.units import counted
 
 MOST_FAULTS_SHOWN = 20
 Progress = Callable[[int, int], None]
@@ -58,10 +58,14 @@ class FaultyDataError(OctavoltError):
         rest = len(lines) - MOST_FAULTS_SHOWN
         more = f"\n  and {rest} more: octavolt check {source}" if rest > 0 else ""
         damaged = all(one.damaged for one in faults)
-        remedy = " Mend them, or leave them out with --skip-damaged." if damaged else ""
+        remedy = (
+            "Mend them, or leave them out with --skip-damaged."
+            if damaged
+            else "Mend the data first."
+        )
         super().__init__(
-            f"{source} has {counted(len(faults), 'fault')} that stop a training:\n  {shown}{more}"
-            f"\n{remedy or ' Mend the data first.'}".rstrip()
+            f"{source} has {counted(len(faults), 'fault that stops', 'faults that stop')} a "
+            f"training:\n  {shown}{more}\n{remedy}"
         )
 
 
@@ -82,7 +86,7 @@ class Ground:
 def look_at(
     source: str, *, seed: int, skip_damaged: bool, machine: Machine, progress: Progress, tell: Tell
 ) -> tuple[DataSet, Checked]:
-    """Return a checked data set without its damaged pictures; raise on faults that stop."""
+    """Return a data set, whole, and what a check found; raise on faults that stop."""
     data = open_data(source, seed=seed)
     checked = check(data, threads=machine.threads, progress=progress)
     stopping = tuple(
@@ -106,7 +110,10 @@ def look_at(
                 kind="warning",
             )
         )
-    return without_damaged(data, checked), checked
+    emptied = tuple(one for one in without_damaged(data, checked).faults if one.stops)
+    if emptied:
+        raise FaultyDataError(source, emptied)
+    return data, checked
 
 
 def unheard(_event: object) -> None:
@@ -138,6 +145,7 @@ def resolved(
         progress=progress,
         tell=tell,
     )
+    whole, data = data, without_damaged(data, checked)
     train_count = len(data.splits["train"])
     recipe_name, recipe = choose_recipe(
         entry, asked=request.recipe, weights=request.weights, train_count=train_count
@@ -170,7 +178,7 @@ def resolved(
         split_counts={name: len(pictures) for name, pictures in data.splits.items()},
     )
     run = new_run(request.output, f"{entry.name}-{Path(request.data).stem or 'data'}")
-    write_start(run, settings, entry, data=data, checked=checked, machine=machine)
+    write_start(run, settings, entry, whole=whole, checked=checked, machine=machine)
     return run, settings, checked
 
 
@@ -200,7 +208,7 @@ def write_start(
     settings: Settings,
     entry: Entry,
     *,
-    data: DataSet,
+    whole: DataSet,
     checked: Checked,
     machine: Machine,
 ) -> None:
@@ -211,7 +219,7 @@ def write_start(
     write_json(run / "environment.json", environment(machine))
     write_json(run / "labels.json", {"schema": SCHEMA, "classes": list(settings.classes)})
     write_json(run / "preprocessing.json", asdict(preprocessing))
-    write_bytes(run / "data.tsv.gz", fingerprint(data, checked))
+    write_bytes(run / "data.tsv.gz", fingerprint(whole, checked))
     damaged = [asdict(one) for one in checked.faults if one.damaged]
     if damaged:
         write_json(run / "damaged.json", damaged)
@@ -272,13 +280,7 @@ def resume(
             progress=progress,
             tell=unheard,
         )
-        differences = changed(run / "data.tsv.gz", data, checked)
-        if differences:
-            shown = "; ".join(differences[:5]) + ("; ..." if len(differences) > 5 else "")
-            raise OctavoltError(
-                f"The data of {run} changed since it began: {format_count(len(differences))} "
-                f"differences: {shown}. Put them back, or begin a new run with --weights {run}."
-            )
+        check_unchanged(run / "data.tsv.gz", data, checked)
         made = checked
     checked = ranks.told(made)
     data = without_damaged(open_data(settings.data, seed=settings.seed), checked)
