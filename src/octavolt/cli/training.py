@@ -16,7 +16,7 @@ from octavolt.report import report_run
 from octavolt.runs import find_run, read_json, read_lines
 from octavolt.train import Request, Stopped, resume, train
 from octavolt.train.settings import read_settings_file
-from octavolt.units import format_seconds
+from octavolt.units import counted, format_seconds
 
 Flags = Mapping[str, Any]
 
@@ -119,13 +119,10 @@ def process_count(flags: Flags) -> int:
         return int(flags.get("processes", 1))
     there = gpu_count()
     if gpus > there:
-        has = f"{there} GPU{'s' if there != 1 else ''}" if there else "no GPU that torch can see"
-        raise OctavoltError(
-            f"--gpus {gpus}, but this machine has {has}. Use --gpus {there} or fewer"
-            if there
-            else f"--gpus {gpus}, but this machine has {has}. Leave --gpus away to train on the "
-            "CPU, with --processes for several processes."
-        )
+        has, advice = "no GPU that torch can see", "Leave --gpus away to train on the CPU."
+        if there:
+            has, advice = counted(there, "GPU"), f"Use --gpus {there} or fewer."
+        raise OctavoltError(f"--gpus {gpus}, but this machine has {has}. {advice}")
     return int(gpus)
 
 

@@ -27,7 +27,7 @@ from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import ENTRIES, find
 from octavolt.networks.opened import placed
-from octavolt.networks.weights import read_weights, take
+from octavolt.networks.weights import check_fits, read_weights, take
 from octavolt.ranks import Rank
 from octavolt.runs import SCHEMA, new_run, read_json, write_bytes, write_json
 from octavolt.train.log import Note, Tell
@@ -111,10 +111,19 @@ def look_at(
                 kind="warning",
             )
         )
-    emptied = tuple(one for one in without_damaged(data, checked).faults if one.stops)
+    emptied = emptied_faults(without_damaged(data, checked))
     if emptied:
         raise FaultyDataError(source, emptied)
     return data, checked
+
+
+def emptied_faults(data: DataSet) -> tuple[Fault, ...]:
+    """Return what stops a training once the damaged pictures are left out."""
+    faults = [one for one in data.faults if one.stops]
+    if "val" not in data.splits:
+        problem = "no picture in val can be read, so no epoch could be judged"
+        faults.append(Fault(kind="class-missing", file="val", problem=problem))
+    return tuple(faults)
 
 
 def unheard(_event: object) -> None:
@@ -178,6 +187,8 @@ def resolved(
         classes=data.classes,
         split_counts={name: len(pictures) for name, pictures in data.splits.items()},
     )
+    if request.weights != "none":
+        check_fits(entry, request.weights, data.classes)  # before there is a run folder
     run = new_run(request.output, f"{entry.name}-{Path(request.data).stem or 'data'}")
     write_start(run, settings, entry, whole=whole, checked=checked, machine=machine)
     return run, settings, checked

@@ -127,9 +127,6 @@ def changed_recipe(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
     for key in changes:
         if key not in known:
             raise UnknownNameError("setting of a recipe", key, known)
-    problems = wrong_kinds(changes, Recipe)
-    if problems:
-        raise OctavoltError(" ".join(problems))
     result = replace(recipe, **changes)
     if "batch_size" in changes and "learning_rate" not in changes:
         ratio = result.batch_size / recipe.batch_size
@@ -143,9 +140,6 @@ def changed_recipe(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
 
 def request_problems(request: Request) -> list[str]:
     """Return one sentence for each value that no run can begin with."""
-    problems = wrong_kinds(asdict(request), Request)
-    if problems:
-        return problems
     limits = (
         ("seed", request.seed, 0 <= request.seed < 2**63, "from 0 to below 2 to the 63rd"),
         ("processes", request.processes, request.processes >= 1, "at least 1"),
@@ -175,8 +169,8 @@ def at_least_1(value: int | None) -> bool:
     return value is None or value >= 1
 
 
-def wrong_kinds(values: Mapping[str, Any], of: type[Request] | type[Recipe]) -> list[str]:
-    """Return one sentence for each value that is not of its field's type: files hold anything."""
+def wrong_kinds(values: Mapping[str, Any], of: type[Settings] | type[Recipe]) -> list[str]:
+    """Return one sentence for each value that is not of its field's type."""
     kinds = {field.name: field.type for field in fields(of) if field.type in KINDS}
     return [
         f"{name} is {json.dumps(value)}; it must be {KINDS[kinds[name]]}."
@@ -246,7 +240,13 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise OctavoltError(f"{path} holds {type(value).__name__}, not an object of settings.")
     known = [field.name for field in fields(Settings)]
+    recipe_keys = [field.name for field in fields(Recipe)]
     for key in value:
+        if key in recipe_keys:
+            raise OctavoltError(
+                f"{path}: {key} is a part of the recipe. Write it as "
+                f'{{"recipe": {{"{key}": {json.dumps(value[key])}}}}}.'
+            )
         if key not in known:
             raise UnknownNameError(f"setting in {path}", key, known)
     recipe = value.get("recipe", {})
@@ -255,10 +255,12 @@ def read_settings_file(path: Path) -> dict[str, Any]:
             f"{path}: recipe is {json.dumps(recipe)}; it must be an object of settings, such as "
             '{"epochs": 30}. The name of a recipe is recipe_name.'
         )
-    recipe_keys = [field.name for field in fields(Recipe)]
     for key in recipe:
         if key not in recipe_keys:
             raise UnknownNameError(f"setting of the recipe in {path}", key, recipe_keys)
+    problems = [*wrong_kinds(value, Settings), *wrong_kinds(recipe, Recipe)]
+    if problems:
+        raise OctavoltError(f"{path}: {' '.join(problems)}")
     return value
 
 
