@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from octavolt.cli.show import Shower
-from octavolt.cli.training import ending
+from octavolt.cli.training import check_gpus, ending
+from octavolt.errors import OctavoltError
 from octavolt.train import Stopped, train
 from tests.cli.conftest import Octavolt, write_folder, write_picture
 from tests.train.test_resume import StopAt
@@ -373,6 +374,15 @@ def test_gpus_on_a_machine_without_any(octavolt: Octavolt) -> None:
     assert refused(octavolt, "train", TINY, "--data", "demo", "--gpus", 2) == (
         "--gpus 2, but this machine has no GPU that torch can see. Leave --gpus away to train on "
         "the CPU."
+    )
+
+
+@pytest.mark.parametrize("flag", ["--gpus", "--processes"])
+def test_more_processes_than_gpus(flag: str) -> None:
+    with pytest.raises(OctavoltError) as raised:
+        check_gpus(flag, 4, there=2)
+    assert str(raised.value) == (
+        f"{flag} 4, but this machine has 2 GPUs, one a process. Use --gpus 2 or fewer."
     )
 
 

@@ -12,7 +12,7 @@ from tests.cli.conftest import Octavolt, write_picture
 ODD_NAMES = ["图片 一.png", "two words.png", "a\nb.png", "-.png", "star[1]*.png"]
 
 
-def predicted(octavolt: Octavolt, run: Path, *inputs: object) -> list[dict[str, Any]]:
+def predicted(octavolt: Octavolt, run: Path | str, *inputs: object) -> list[dict[str, Any]]:
     answer = octavolt("predict", run, *inputs, "--json")
     assert (answer.status, answer.err) == (0, "")
     rows: list[dict[str, Any]] = answer.document["predictions"]

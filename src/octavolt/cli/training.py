@@ -62,7 +62,7 @@ def start(flags: Flags) -> None:
 def go_on(named: str, flags: Flags) -> None:
     """Go on with a run."""
     run = find_run(named)
-    count = process_count(flags)
+    count = process_count(flags, {})
     shower = Shower()
     ending(
         lambda: resume(
@@ -112,18 +112,26 @@ def best_line(best: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> s
     )
 
 
-def process_count(flags: Flags) -> int:
+def process_count(flags: Flags, file: Mapping[str, Any]) -> int:
     """Return how many processes are asked for, one a GPU where there are GPUs."""
-    gpus = flags.get("gpus")
-    if gpus is None:
-        return int(flags.get("processes", 1))
-    there = gpu_count()
-    if gpus > there:
-        has, advice = "no GPU that torch can see", "Leave --gpus away to train on the CPU."
-        if there:
-            has, advice = counted(there, "GPU"), f"Use --gpus {there} or fewer."
-        raise OctavoltError(f"--gpus {gpus}, but this machine has {has}. {advice}")
-    return int(gpus)
+    flag = "--gpus" if "gpus" in flags else "--processes"
+    count = int(flags.get("gpus") or flags.get("processes") or file.get("processes", 1))
+    check_gpus(flag, count, there=gpu_count())
+    return count
+
+
+def check_gpus(flag: str, count: int, *, there: int) -> None:
+    """Raise if there are fewer GPUs than processes that want one."""
+    if count > there > 0:
+        raise OctavoltError(
+            f"{flag} {count}, but this machine has {counted(there, 'GPU')}, one a process. Use "
+            f"--gpus {there} or fewer."
+        )
+    if flag == "--gpus" and there == 0:
+        raise OctavoltError(
+            f"--gpus {count}, but this machine has no GPU that torch can see. Leave --gpus away to "
+            "train on the CPU."
+        )
 
 
 def requested(flags: Flags) -> Request:
@@ -153,7 +161,7 @@ def requested(flags: Flags) -> Request:
         image_size=said("image_size", None),
         precision=said("precision", "auto"),
         seed=said("seed", 0),
-        processes=process_count(flags),
+        processes=process_count(flags, file),
         recipe=flags.get("recipe", file.get("recipe_name")),
         changes=known_changes(changes),
         micro_batch_size=micro_batch(flags, file, changes),
@@ -162,7 +170,7 @@ def requested(flags: Flags) -> Request:
         save_minutes=said("save_minutes", 10.0),
         save_steps=said("save_steps", None),
         log_steps=file.get("log_steps", 10),
-        threads=flags.get("threads"),
+        threads=said("threads", None),
     )
 
 
@@ -186,7 +194,7 @@ def micro_batch(flags: Flags, file: Mapping[str, Any], changes: Mapping[str, Any
     if "accumulate" in flags:
         if "batch_size" not in changes:
             raise OctavoltError("--accumulate needs --batch, which it divides.")
-        passes = int(flags["accumulate"]) * process_count(flags)
+        passes = int(flags["accumulate"]) * process_count(flags, file)
         return max(1, -(-int(changes["batch_size"]) // passes))
     value = file.get("micro_batch_size")
     return None if value is None else int(value)

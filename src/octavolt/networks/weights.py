@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 
 import torch
 from safetensors import SafetensorError
@@ -96,9 +96,7 @@ def read_published(published: Published) -> Weights:
                 published.address, str(path), hash_prefix=digest, progress=False
             )
         except (OSError, RuntimeError) as error:
-            # A server's refusal says its number; else the reason alone is what people can use.
-            bare = isinstance(error, URLError) and not isinstance(error, HTTPError)
-            why = error.reason if bare else error
+            why = error.reason if type(error) is URLError else error
             raise OctavoltError(
                 f"Can't fetch {published.file} ({published.name}) from {published.address}: "
                 f"{why}. Fetch it elsewhere and put it into {folder}, or give its path with "
