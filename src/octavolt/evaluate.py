@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 from octavolt import ranks
 from octavolt.contract import DataSet, Examples, Mistake, Network, Pictures, Places, Score, Task
 from octavolt.data import open_data
+from octavolt.data.check import check, without_damaged
 from octavolt.data.examples import PictureExamples
 from octavolt.data.loader import Loader
 from octavolt.data.order import evaluation_batches
@@ -110,8 +111,11 @@ def evaluate(
     source = data or settings.get("data")
     if source is None:
         raise OctavoltError("Say what to evaluate on: --data DATA.")
-    found = relabelled(open_data(source, seed=settings.get("seed", 0)), opened.classes)
+    found = open_data(source, seed=settings.get("seed", 0))
     others = source != settings.get("data")
+    if settings.get("skip_damaged") and not others:
+        found = without_damaged(found, check(found, threads=opened.machine.threads))
+    found = relabelled(found, opened.classes)
     chosen, pictures = chosen_split(found, split, others=others)
     examples = PictureExamples(
         pictures, opened.preprocessing, class_count=len(opened.classes), augmentation=None

@@ -151,8 +151,8 @@ def test_damaged_picture_is_named_with_what_to_do() -> None:
     with pytest.raises(OctavoltError) as raised:
         filled(examples(pictures=pictures), places(0, 8))
     assert str(raised.value) == (
-        "photos/3.jpg: the file is empty. Mend or remove it, or leave damaged pictures out with "
-        "--skip-damaged."
+        "photos/3.jpg: the file is empty. Mend or remove it; a training leaves damaged pictures "
+        "out with --skip-damaged."
     )
 
 

@@ -98,10 +98,10 @@ def test_a_resumed_run_is_told_at_most_five_files_and_how_many(
     with pytest.raises(OctavoltError) as caught:
         check_unchanged(old, data, check(data, threads=2))
     assert str(caught.value) == (
-        f"The data in '{folder}' are not those that this run was begun with: 6 differences: "
+        f"The data of {old.parent} changed since it began: 6 differences: "
         "train/cat/new0.jpg was added; train/cat/new1.jpg was added; train/cat/new2.jpg was added; "
-        "train/cat/new3.jpg was added; train/cat/new4.jpg was added; and 1 more. Restore them to "
-        "resume, or begin a new run."
+        "train/cat/new3.jpg was added; train/cat/new4.jpg was added; and 1 more. Put them back, or "
+        f"begin a new run with --weights {old.parent}."
     )
 
 

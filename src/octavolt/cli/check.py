@@ -69,6 +69,6 @@ def print_result(found: Any, result: Any, *, most: int | None) -> None:
         console.print(f"and {len(faults) - most} more: --all")
     stopping = sum(one.stops for one in faults)
     console.print(
-        f"{counted(stopping, 'fault')} that stop a training, "
+        f"{counted(stopping, 'fault that stops', 'faults that stop')} a training, "
         f"{counted(len(faults) - stopping, 'warning')}."
     )

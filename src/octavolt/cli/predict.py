@@ -56,10 +56,10 @@ def write_table(results: Iterable[Any], top: int) -> tuple[int, int]:
         total += 1
         if one.answer is None:
             failed += 1
-            print(f"{shown(one.file)}: {one.error}", file=sys.stderr)
+            print(f"{on_one_line(one.file)}: {one.error}", file=sys.stderr)
             continue
         labels = [f"{each['label']} {100 * each['probability']:.1f} %" for each in best(one, top)]
-        print(f"{shown(one.file)}  {',  '.join(labels)}", flush=True)
+        print(f"{on_one_line(one.file)}  {',  '.join(labels)}", flush=True)
     return total, failed
 
 
@@ -114,3 +114,10 @@ def best(one: Any, top: int) -> list[dict[str, Any]]:
 def shown(file: str) -> str:
     """Return a file name that can be printed, whatever bytes it holds."""
     return file.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def on_one_line(file: str) -> str:
+    """Return a file name that keeps to its line, and leaves the terminal as it is."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in shown(file)
+    )

@@ -24,10 +24,11 @@ def train(
         str, typer.Option(help="Samples an update over all ranks, or auto: the recipe's.")
     ] = "auto",
     micro_batch: Annotated[
-        int | None, typer.Option(help="Samples a pass on one rank; halves if memory is short.")
+        int | None,
+        typer.Option(min=1, help="Samples a pass on one rank; halves if memory is short."),
     ] = None,
     accumulate: Annotated[
-        int | None, typer.Option(help="Passes an update, in place of --micro-batch.")
+        int | None, typer.Option(min=1, help="Passes an update, in place of --micro-batch.")
     ] = None,
     image_size: Annotated[int | None, typer.Option(help="Height and width in pixels.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="At its highest.")] = None,
@@ -58,10 +59,14 @@ def train(
     ] = None,
     recipe: Annotated[str | None, typer.Option(help="published, small-data or fine-tune.")] = None,
     precision: Annotated[str | None, typer.Option(help="auto, fp16, bf16 or fp32.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of order, augmentation and weights.")] = None,
-    gpus: Annotated[int | None, typer.Option(help="Use so many GPUs, a process each.")] = None,
-    processes: Annotated[int | None, typer.Option(help="Processes, on a CPU.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads a process.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of order, augmentation and weights.")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="Use so many GPUs, a process each.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="Processes, on a CPU.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads a process.")] = None,
     skip_damaged: Annotated[
         bool, typer.Option("--skip-damaged", help="Leave damaged pictures out and go on.")
     ] = False,
@@ -72,7 +77,9 @@ def train(
         Path | None, typer.Option(help="Where; otherwise the user's cache folder.")
     ] = None,
     save_minutes: Annotated[float | None, typer.Option(help="Between checkpoints.")] = None,
-    save_steps: Annotated[int | None, typer.Option(help="Steps between checkpoints.")] = None,
+    save_steps: Annotated[
+        int | None, typer.Option(min=1, help="Steps between checkpoints.")
+    ] = None,
     settings: Annotated[
         Path | None, typer.Option(help="JSON with any of a run's settings; flags go before it.")
     ] = None,

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from octavolt.report import report_run
 from octavolt.runs import find_run, read_json, read_lines
 from octavolt.train import Request, Stopped, resume, train
 from octavolt.train.settings import read_settings_file
-from octavolt.units import format_seconds
+from octavolt.units import counted, format_seconds
 
 Flags = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ def start(flags: Flags) -> None:
 def go_on(named: str, flags: Flags) -> None:
     """Go on with a run."""
     run = find_run(named)
-    count = process_count(flags)
+    count = process_count(flags, {})
     shower = Shower()
     ending(
         lambda: resume(
@@ -84,41 +84,54 @@ def ending(verb: Any, shower: Shower, flags: Flags) -> None:
     except Stopped as stop:
         shower.close()
         print(f"octavolt: {stop}", file=sys.stderr)
-        sys.exit(0)
+        # As a shell counts it, so that what follows && is not begun on half a training.
+        sys.exit(128 + stop.signal_number)
     finally:
         shower.close()
     if int(os.environ.get("RANK", "0")) != 0:
         return
     report_run(run)
     epochs = [*read_lines(run / "epochs.jsonl")]
-    best = next(one for one in reversed(epochs) if one["best"])
+    best = next((one for one in reversed(epochs) if one["best"]), None)
     if flags.get("as_json"):
         print(json.dumps({"run": str(run), "best": best}, ensure_ascii=False))
         return
-    value = best["val"].get("top1_fraction")
     print(f"{run}")
-    print(
-        f"best: epoch {best['epoch']} of {len(epochs)}, val top-1 {percent(value)}, in "
-        f"{format_seconds(epochs[-1]['seconds'])}. Next: octavolt evaluate {run}",
-        file=sys.stderr,
+    if best is not None:
+        print(best_line(best, epochs), file=sys.stderr)
+    print(f"Next: octavolt evaluate {run}", file=sys.stderr)
+
+
+def best_line(best: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is said of the epoch whose weights were kept."""
+    value = best["val"].get("top1_fraction")
+    metric = "" if value is None else f", val top-1 {percent(value)}"
+    return (
+        f"best: epoch {best['epoch']} of {len(epochs)}{metric}, in "
+        f"{format_seconds(epochs[-1]['seconds'])}."
     )
 
 
-def process_count(flags: Flags) -> int:
+def process_count(flags: Flags, file: Mapping[str, Any]) -> int:
     """Return how many processes are asked for, one a GPU where there are GPUs."""
-    gpus = flags.get("gpus")
-    if gpus is None:
-        return int(flags.get("processes", 1))
-    there = gpu_count()
-    if gpus > there:
-        has = f"{there} GPU{'s' if there != 1 else ''}" if there else "no GPU that torch can see"
+    flag = "--gpus" if "gpus" in flags else "--processes"
+    count = int(flags.get("gpus") or flags.get("processes") or file.get("processes", 1))
+    check_gpus(flag, count, there=gpu_count())
+    return count
+
+
+def check_gpus(flag: str, count: int, *, there: int) -> None:
+    """Raise if there are fewer GPUs than processes that want one."""
+    if count > there > 0:
         raise OctavoltError(
-            f"--gpus {gpus}, but this machine has {has}. Use --gpus {there} or fewer"
-            if there
-            else f"--gpus {gpus}, but this machine has {has}. Leave --gpus away to train on the "
-            "CPU, with --processes for several processes."
+            f"{flag} {count}, but this machine has {counted(there, 'GPU')}, one a process. Use "
+            f"--gpus {there} or fewer."
         )
-    return int(gpus)
+    if flag == "--gpus" and there == 0:
+        raise OctavoltError(
+            f"--gpus {count}, but this machine has no GPU that torch can see. Leave --gpus away to "
+            "train on the CPU."
+        )
 
 
 def requested(flags: Flags) -> Request:
@@ -148,8 +161,8 @@ def requested(flags: Flags) -> Request:
         image_size=said("image_size", None),
         precision=said("precision", "auto"),
         seed=said("seed", 0),
-        processes=process_count(flags),
-        recipe=said("recipe_name", flags.get("recipe")),
+        processes=process_count(flags, file),
+        recipe=flags.get("recipe", file.get("recipe_name")),
         changes=known_changes(changes),
         micro_batch_size=micro_batch(flags, file, changes),
         skip_damaged=bool(flags["skip_damaged"] or file.get("skip_damaged", False)),
@@ -157,7 +170,7 @@ def requested(flags: Flags) -> Request:
         save_minutes=said("save_minutes", 10.0),
         save_steps=said("save_steps", None),
         log_steps=file.get("log_steps", 10),
-        threads=flags.get("threads"),
+        threads=said("threads", None),
     )
 
 
@@ -181,7 +194,7 @@ def micro_batch(flags: Flags, file: Mapping[str, Any], changes: Mapping[str, Any
     if "accumulate" in flags:
         if "batch_size" not in changes:
             raise OctavoltError("--accumulate needs --batch, which it divides.")
-        passes = int(flags["accumulate"]) * process_count(flags)
+        passes = int(flags["accumulate"]) * process_count(flags, file)
         return max(1, -(-int(changes["batch_size"]) // passes))
     value = file.get("micro_batch_size")
     return None if value is None else int(value)

@@ -115,8 +115,8 @@ class PictureExamples(Examples):
             paint(source, window, slot, quick=True, mirror=mirror, scratch=self._scratch)
         except (ValueError, OSError) as error:
             raise OctavoltError(
-                f"{self.name(index)}: {error}. Mend or remove it, or leave damaged pictures out "
-                "with --skip-damaged."
+                f"{self.name(index)}: {error}. Mend or remove it; a training leaves damaged "
+                "pictures out with --skip-damaged."
             ) from error
 
 

@@ -102,14 +102,15 @@ def named_rows(text: Iterator[str]) -> Mapping[str, Row]:
 
 
 def check_unchanged(old_file: Path, data: DataSet, checked: Checked) -> None:
-    """Raise, naming up to five pictures, if the data are not those of `old_file`."""
+    """Raise, naming up to five pictures, if the data are not those of a run's `old_file`."""
     sentences = changed(old_file, data, checked)
     if not sentences:
         return
     rest = len(sentences) - MOST_NAMED
     more = f"; and {format_count(rest)} more" if rest > 0 else ""
+    run = old_file.parent
     raise OctavoltError(
-        f"The data in '{data.source}' are not those that this run was begun with: "
+        f"The data of {run} changed since it began: "
         f"{counted(len(sentences), 'difference')}: {'; '.join(sentences[:MOST_NAMED])}{more}. "
-        "Restore them to resume, or begin a new run."
+        f"Put them back, or begin a new run with --weights {run}."
     )

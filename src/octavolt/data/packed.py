@@ -176,8 +176,8 @@ def packed_jpeg(pictures: Pictures, index: int, packing: Packing) -> bytes:
         paint(source, whole(source.height, source.width), pixels)
     except (ValueError, OSError) as error:
         raise OctavoltError(
-            f"{pictures.name(index)}: {error}. Mend or remove it, or leave damaged pictures out "
-            "with --skip-damaged."
+            f"{pictures.name(index)}: {error}. Mend or remove it; a training leaves damaged "
+            "pictures out with --skip-damaged."
         ) from error
     red, green, blue = pixels[..., 0], pixels[..., 1], pixels[..., 2]
     if np.array_equal(red, green) and np.array_equal(red, blue):

@@ -95,10 +95,11 @@ def read_published(published: Published) -> Weights:
             torch.hub.download_url_to_file(
                 published.address, str(path), hash_prefix=digest, progress=False
             )
-        except (URLError, OSError, RuntimeError) as error:
+        except (OSError, RuntimeError) as error:
+            why = error.reason if type(error) is URLError else error
             raise OctavoltError(
                 f"Can't fetch {published.file} ({published.name}) from {published.address}: "
-                f"{error}. Fetch it elsewhere and put it into {folder}, or give its path with "
+                f"{why}. Fetch it elsewhere and put it into {folder}, or give its path with "
                 "--weights."
             ) from error
     return Weights(tensors=read_state(path), classes=published.classes(), source=published.name)
@@ -134,6 +135,21 @@ def first_line(error: Exception) -> str:
 
 def take(network: Network, weights: Weights, classes: Sequence[str]) -> Taken:
     """Load what fits into the network's body; a head of other classes stays fresh."""
+    result = fitting(network, weights, classes)
+    tensors = {name: weights.tensors[name] for name in result.taken}
+    network.body.load_state_dict(tensors, strict=False)
+    return result
+
+
+def check_fits(entry: Entry, named: str, classes: Sequence[str]) -> None:
+    """Raise unless the weights of that name are the network's."""
+    with torch.device("meta"):
+        network = entry.build(len(classes))
+    fitting(network, read_weights(entry, named), classes)
+
+
+def fitting(network: Network, weights: Weights, classes: Sequence[str]) -> Taken:
+    """Return which tensors fit; raise if they are too few to be this network's."""
     own = network.body.state_dict()
     other_classes = weights.classes is not None and weights.classes != tuple(classes)
     heads = tuple(network.head())
@@ -151,7 +167,6 @@ def take(network: Network, weights: Weights, classes: Sequence[str]) -> Taken:
             missing.append(name)
     if len(taken) < MATCHING_FRACTION * len(own):
         raise OctavoltError(another_networks(weights, len(taken), len(own)))
-    network.body.load_state_dict({name: weights.tensors[name] for name in taken}, strict=False)
     return Taken(
         taken=tuple(taken),
         replaced=tuple(replaced),
@@ -163,10 +178,10 @@ def take(network: Network, weights: Weights, classes: Sequence[str]) -> Taken:
 def another_networks(weights: Weights, found: int, wanted: int) -> str:
     """Return what is said of weights that don't belong to the network."""
     guess = whose(weights.tensors)
-    belongs = f" They are those of {guess}." if guess else ""
+    advice = f"They are those of {guess}: train that, or give" if guess else "Give"
     return (
         f"The weights of {weights.source} are another network's: {found} of {wanted} tensors fit "
-        f"by name and shape.{belongs}"
+        f"by name and shape. {advice} this one's with --weights."
     )
 
 

@@ -11,7 +11,7 @@ from octavolt.train.launch import launched
 from octavolt.train.log import Tell
 from octavolt.train.prepare import Ground, Progress
 from octavolt.train.run import Stopped, train_run
-from octavolt.train.settings import Request, read_settings
+from octavolt.train.settings import Request, check_request, read_settings
 
 __all__ = ["Request", "Stopped", "resume", "train"]
 
@@ -26,6 +26,7 @@ def train(request: Request, *, tell: Tell = silent, progress: Progress = silent)
     With more than one process, `tell` and `progress` go to other processes and so must be
     functions of a module. Raises `Stopped` if a signal asked for it, after saving.
     """
+    check_request(request)
     rank = ranks.given(os.environ)
     if rank is None and request.processes > 1:
         return launched(train, request, processes=request.processes, tell=tell, progress=progress)

@@ -55,7 +55,7 @@ def in_rank(verb: Callable[..., Path], subject: Any, folder: str, tell: Any, pro
     try:
         return str(verb(subject, tell=tell, progress=progress))
     except Stopped as stop:
-        write(folder, "stopped", f"{stop.step}\n{stop.run}")
+        write(folder, "stopped", f"{stop.step} {stop.signal_number}\n{stop.run}")
         return None
     except OctavoltError as error:
         write(folder, "error", str(error))
@@ -80,6 +80,10 @@ def stopped(folder: Path) -> Stopped:
     """Return where the processes stopped."""
     words = sorted(folder.glob("stopped-*"))
     if not words:
-        raise OctavoltError("Stopped before the first step was saved.")
-    step, run = words[0].read_text(encoding="utf-8").split("\n", 1)
-    return Stopped(Path(run), int(step))
+        raise OctavoltError(
+            "Stopped before the first step was done, so nothing was saved. Begin again with the "
+            "same command."
+        )
+    numbers, run = words[0].read_text(encoding="utf-8").split("\n", 1)
+    step, signal_number = map(int, numbers.split())
+    return Stopped(Path(run), step, signal_number)

@@ -21,13 +21,13 @@ from octavolt.contract import DataSet, Entry, Fault, Network, Pictures, Preproce
 from octavolt.data import open_data
 from octavolt.data.check import Checked, check, without_damaged
 from octavolt.data.examples import Augmentation, PictureExamples
-from octavolt.data.fingerprint import changed, fingerprint
+from octavolt.data.fingerprint import check_unchanged, fingerprint
 from octavolt.data.packed import PackedPlan, packed
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import ENTRIES, find
 from octavolt.networks.opened import placed
-from octavolt.networks.weights import read_weights, take
+from octavolt.networks.weights import check_fits, read_weights, take
 from octavolt.ranks import Rank
 from octavolt.runs import SCHEMA, new_run, read_json, write_bytes, write_json
 from octavolt.train.log import Note, Tell
@@ -41,7 +41,7 @@ from octavolt.train.settings import (
     to_json,
 )
 from octavolt.train.state import TrainState, start_ema
-from octavolt.units import counted, format_bytes, format_count, format_seconds
+from octavolt.units import counted, format_bytes, format_seconds
 
 MOST_FAULTS_SHOWN = 20
 Progress = Callable[[int, int], None]
@@ -59,10 +59,14 @@ class FaultyDataError(OctavoltError):
         rest = len(lines) - MOST_FAULTS_SHOWN
         more = f"\n  and {rest} more: octavolt check {source}" if rest > 0 else ""
         damaged = all(one.damaged for one in faults)
-        remedy = " Mend them, or leave them out with --skip-damaged." if damaged else ""
+        remedy = (
+            "Mend them, or leave them out with --skip-damaged."
+            if damaged
+            else "Mend the data first."
+        )
         super().__init__(
-            f"{source} has {counted(len(faults), 'fault')} that stop a training:\n  {shown}{more}"
-            f"\n{remedy or ' Mend the data first.'}".rstrip()
+            f"{source} has {counted(len(faults), 'fault that stops', 'faults that stop')} a "
+            f"training:\n  {shown}{more}\n{remedy}"
         )
 
 
@@ -83,7 +87,7 @@ class Ground:
 def look_at(
     source: str, *, seed: int, skip_damaged: bool, machine: Machine, progress: Progress, tell: Tell
 ) -> tuple[DataSet, Checked]:
-    """Return a checked data set without its damaged pictures; raise on faults that stop."""
+    """Return a data set, whole, and what a check found; raise on faults that stop."""
     data = open_data(source, seed=seed)
     checked = check(data, threads=machine.threads, progress=progress)
     stopping = tuple(
@@ -107,7 +111,19 @@ def look_at(
                 kind="warning",
             )
         )
-    return without_damaged(data, checked), checked
+    emptied = emptied_faults(without_damaged(data, checked))
+    if emptied:
+        raise FaultyDataError(source, emptied)
+    return data, checked
+
+
+def emptied_faults(data: DataSet) -> tuple[Fault, ...]:
+    """Return what stops a training once the damaged pictures are left out."""
+    faults = [one for one in data.faults if one.stops]
+    if "val" not in data.splits:
+        problem = "no picture in val can be read, so no epoch could be judged"
+        faults.append(Fault(kind="class-missing", file="val", problem=problem))
+    return tuple(faults)
 
 
 def unheard(_event: object) -> None:
@@ -139,6 +155,7 @@ def resolved(
         progress=progress,
         tell=tell,
     )
+    whole, data = data, without_damaged(data, checked)
     train_count = len(data.splits["train"])
     recipe_name, recipe = choose_recipe(
         entry, asked=request.recipe, weights=request.weights, train_count=train_count
@@ -170,8 +187,10 @@ def resolved(
         classes=data.classes,
         split_counts={name: len(pictures) for name, pictures in data.splits.items()},
     )
+    if request.weights != "none":
+        check_fits(entry, request.weights, data.classes)  # before there is a run folder
     run = new_run(request.output, f"{entry.name}-{Path(request.data).stem or 'data'}")
-    write_start(run, settings, entry, data=data, checked=checked, machine=machine)
+    write_start(run, settings, entry, whole=whole, checked=checked, machine=machine)
     return run, settings, checked
 
 
@@ -201,7 +220,7 @@ def write_start(
     settings: Settings,
     entry: Entry,
     *,
-    data: DataSet,
+    whole: DataSet,
     checked: Checked,
     machine: Machine,
 ) -> None:
@@ -212,7 +231,7 @@ def write_start(
     write_json(run / "environment.json", environment(machine))
     write_json(run / "labels.json", {"schema": SCHEMA, "classes": list(settings.classes)})
     write_json(run / "preprocessing.json", asdict(preprocessing))
-    write_bytes(run / "data.tsv.gz", fingerprint(data, checked))
+    write_bytes(run / "data.tsv.gz", fingerprint(whole, checked))
     damaged = [asdict(one) for one in checked.faults if one.damaged]
     if damaged:
         write_json(run / "damaged.json", damaged)
@@ -273,13 +292,7 @@ def resume(
             progress=progress,
             tell=unheard,
         )
-        differences = changed(run / "data.tsv.gz", data, checked)
-        if differences:
-            shown = "; ".join(differences[:5]) + ("; ..." if len(differences) > 5 else "")
-            raise OctavoltError(
-                f"The data of {run} changed since it began: {format_count(len(differences))} "
-                f"differences: {shown}. Put them back, or begin a new run with --weights {run}."
-            )
+        check_unchanged(run / "data.tsv.gz", data, checked)
         made = checked
     checked = ranks.told(made)
     data = without_damaged(open_data(settings.data, seed=settings.seed), checked)

@@ -72,9 +72,10 @@ class Session:
 class Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
     """The run was asked to stop, and has saved where it stands."""
 
-    def __init__(self, run: Path, step: int) -> None:
+    def __init__(self, run: Path, step: int, signal_number: int) -> None:
         self.run = run
         self.step = step
+        self.signal_number = signal_number
         super().__init__(f"saved at step {step:,}. Go on with: octavolt train --resume {run}")
 
 
@@ -229,13 +230,18 @@ def after_step(session: Session, epoch: int, step: Step) -> None:
     due_steps = settings.save_steps is not None and step.number % settings.save_steps == 0
     due_time = time.monotonic() - session.saved_at > 60 * settings.save_minutes
     stop, save_it, due_anywhere = ranks.total(
-        [session.asked.stop, session.asked.save, due_time and session.ground.rank.leads]
+        [
+            session.asked.stop_signal > 0,
+            session.asked.save,
+            due_time and session.ground.rank.leads,
+        ]
     )
     if stop or save_it or due_steps or due_anywhere:
         save_now(session)
         session.asked.save = False
     if stop:
-        raise Stopped(session.ground.run, step.number)
+        signal_number = max(ranks.gathered(session.asked.stop_signal))
+        raise Stopped(session.ground.run, step.number, signal_number)
 
 
 def count(session: Session, epoch: int, step: Step) -> None:

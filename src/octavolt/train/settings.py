@@ -1,6 +1,7 @@
 """What a run was asked to do, and everything that was resolved from it."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,17 @@ from octavolt.train.schedules import SCHEDULES
 
 SMALL_DATA_PICTURES = 100_000
 """With fewer pictures, the published recipe, made for 1.28 million, takes too few steps."""
+
+KINDS: dict[Any, str] = {
+    int: "a whole number",
+    int | None: "a whole number or null",
+    float: "a number",
+    float | None: "a number or null",
+    bool: "true or false",
+    str: "text",
+    str | None: "text or null",
+}
+"""The types of fields that a file for --settings can set, as people call them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +138,77 @@ def changed_recipe(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
     return result
 
 
+def request_problems(request: Request) -> list[str]:
+    """Return one sentence for each value that no run can begin with."""
+    limits = (
+        ("seed", request.seed, 0 <= request.seed < 2**63, "from 0 to below 2 to the 63rd"),
+        ("processes", request.processes, request.processes >= 1, "at least 1"),
+        (
+            "micro_batch_size",
+            request.micro_batch_size,
+            at_least_1(request.micro_batch_size),
+            "at least 1",
+        ),
+        ("threads", request.threads, at_least_1(request.threads), "at least 1"),
+        ("save_steps", request.save_steps, at_least_1(request.save_steps), "at least 1"),
+        ("save_minutes", request.save_minutes, request.save_minutes > 0, "above 0"),
+        ("log_steps", request.log_steps, request.log_steps >= 1, "at least 1"),
+    )
+    return broken(limits)
+
+
+def check_request(request: Request) -> None:
+    """Raise, naming all values that no run can begin with."""
+    problems = request_problems(request)
+    if problems:
+        raise OctavoltError(" ".join(problems))
+
+
+def at_least_1(value: int | None) -> bool:
+    """Whether a number that may be left to us is a count."""
+    return value is None or value >= 1
+
+
+def wrong_kinds(values: Mapping[str, Any], of: type[Settings] | type[Recipe]) -> list[str]:
+    """Return one sentence for each value that is not of its field's type."""
+    kinds = {field.name: field.type for field in fields(of) if field.type in KINDS}
+    return [
+        f"{name} is {json.dumps(value)}; it must be {KINDS[kinds[name]]}."
+        for name, value in values.items()
+        if name in kinds and not is_of_kind(value, kinds[name])
+    ]
+
+
+def is_of_kind(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; a whole number passes for any number, a truth for none."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, kind) or (isinstance(value, int) and isinstance(0.0, kind))
+
+
+Limit = tuple[str, Any, bool, str]
+"""Name, value, whether it is fine, and the rule."""
+
+
+def broken(limits: Iterable[Limit]) -> list[str]:
+    """Return one sentence for each limit that is not kept."""
+    return [
+        f"{name} is {value}; it must be {rule}." for name, value, fine, rule in limits if not fine
+    ]
+
+
 def recipe_problems(recipe: Recipe) -> list[str]:
     """Return one sentence for each value that can't be trained with."""
-    if recipe.optimizer not in OPTIMIZERS:
-        raise UnknownNameError("optimizer", recipe.optimizer, OPTIMIZERS)
-    if recipe.schedule not in SCHEDULES:
-        raise UnknownNameError("schedule", recipe.schedule, SCHEDULES)
+    tables = (
+        ("optimizer", recipe.optimizer, OPTIMIZERS),
+        ("schedule", recipe.schedule, SCHEDULES),
+    )
+    unknown = [
+        str(UnknownNameError(kind, name, known))
+        for kind, name, known in tables
+        if name not in known
+    ]
+    patience, norm = recipe.early_stop_epochs, recipe.max_gradient_norm
     limits = (
         ("epochs", recipe.epochs, recipe.epochs >= 1, "at least 1"),
         ("batch_size", recipe.batch_size, recipe.batch_size >= 1, "at least 1"),
@@ -143,17 +220,18 @@ def recipe_problems(recipe: Recipe) -> list[str]:
             "label_smoothing",
             recipe.label_smoothing,
             0 <= recipe.label_smoothing < 1,
-            "0 to below 1",
+            "from 0 to below 1",
         ),
         ("mixup_alpha", recipe.mixup_alpha, recipe.mixup_alpha >= 0, "at least 0"),
         ("ema_decay", recipe.ema_decay, 0 <= recipe.ema_decay < 1, "from 0 to below 1"),
         ("crop_scale_min", recipe.crop_scale_min, 0 < recipe.crop_scale_min <= 1, "above 0, to 1"),
         ("freeze_epochs", recipe.freeze_epochs, recipe.freeze_epochs >= 0, "at least 0"),
         ("step_epochs", recipe.step_epochs, recipe.step_epochs >= 1, "at least 1"),
+        ("step_factor", recipe.step_factor, 0 < recipe.step_factor <= 1, "above 0, to 1"),
+        ("early_stop_epochs", patience, at_least_1(patience), "at least 1"),
+        ("max_gradient_norm", norm, norm is None or norm > 0, "above 0"),
     )
-    return [
-        f"{name} is {value}; it must be {rule}." for name, value, fine, rule in limits if not fine
-    ]
+    return [*unknown, *broken(limits)]
 
 
 def read_settings_file(path: Path) -> dict[str, Any]:
@@ -161,14 +239,28 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict):
         raise OctavoltError(f"{path} holds {type(value).__name__}, not an object of settings.")
-    known = {field.name for field in fields(Settings)}
+    known = [field.name for field in fields(Settings)]
+    recipe_keys = [field.name for field in fields(Recipe)]
     for key in value:
+        if key in recipe_keys:
+            raise OctavoltError(
+                f"{path}: {key} is a part of the recipe. Write it as "
+                f'{{"recipe": {{"{key}": {json.dumps(value[key])}}}}}.'
+            )
         if key not in known:
             raise UnknownNameError(f"setting in {path}", key, known)
-    recipe_keys = {field.name for field in fields(Recipe)}
-    for key in value.get("recipe", {}):
+    recipe = value.get("recipe", {})
+    if not isinstance(recipe, dict):
+        raise OctavoltError(
+            f"{path}: recipe is {json.dumps(recipe)}; it must be an object of settings, such as "
+            '{"epochs": 30}. The name of a recipe is recipe_name.'
+        )
+    for key in recipe:
         if key not in recipe_keys:
             raise UnknownNameError(f"setting of the recipe in {path}", key, recipe_keys)
+    problems = [*wrong_kinds(value, Settings), *wrong_kinds(recipe, Recipe)]
+    if problems:
+        raise OctavoltError(f"{path}: {' '.join(problems)}")
     return value
 
 

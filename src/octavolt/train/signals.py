@@ -14,7 +14,8 @@ class Asked:
     """What signals have asked for so far."""
 
     def __init__(self) -> None:
-        self.stop = False
+        self.stop_signal = 0
+        """The number of the signal that asked to stop; 0 if none has."""
         self.save = False
 
 
@@ -30,7 +31,7 @@ def noticed(*, patient: bool) -> Iterator[Asked]:
         return
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        asked.stop = True
+        asked.stop_signal = number
         if not patient:
             signal.signal(number, before[signal.Signals(number)])
 
