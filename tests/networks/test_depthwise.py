@@ -5,16 +5,19 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from octavolt.networks.depthwise import DepthwiseConv2d, quick_on_small_maps
+from octavolt.networks.depthwise import DepthwiseConv2d, quick_on_cpus
 
 
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 2e-2)])
-def test_gradients_are_those_of_the_library(size: int, precision: str, tolerance: float) -> None:
+def test_gradients_are_those_of_the_library(
+    size: int, stride: int, precision: str, tolerance: float
+) -> None:
     """In bf16 the library rounds its sums once more: 2^-8 of the largest is 4e-3."""
     torch.manual_seed(0)
-    library = nn.Conv2d(24, 24, 3, padding=1, groups=24, bias=False)
-    ours = quick_on_small_maps(nn.Sequential(deepcopy(library)))
+    library = nn.Conv2d(24, 24, 3, stride, padding=1, groups=24, bias=False)
+    ours = quick_on_cpus(nn.Sequential(deepcopy(library)))
     assert isinstance(ours[0], DepthwiseConv2d)  # type: ignore[index]
     maps = torch.randn(8, 24, size, size)
     results = []
@@ -22,7 +25,8 @@ def test_gradients_are_those_of_the_library(size: int, precision: str, tolerance
         given = maps.clone().requires_grad_()
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             outputs = network(given)
-        (outputs.float() * torch.arange(size * size * 1.0).reshape(size, size)).sum().backward()
+        high = outputs.shape[2]
+        (outputs.float() * torch.arange(high * high * 1.0).reshape(high, high)).sum().backward()
         weight = next(network.parameters())
         results.append((outputs.detach(), given.grad, weight.grad))
     for expected, found in zip(*results, strict=True):
@@ -38,5 +42,5 @@ def test_other_convolutions_stay_what_they_are() -> None:
         nn.Conv2d(8, 8, 5, padding=2, groups=8, bias=False),
         nn.Conv2d(8, 8, 3, padding=1, groups=4, bias=False),
     )
-    quick_on_small_maps(body)
+    quick_on_cpus(body)
     assert all(type(module) is nn.Conv2d for module in body)

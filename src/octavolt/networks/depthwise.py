@@ -1,78 +1,114 @@
-"""Depthwise convolutions on CPUs, where the library's own gradient is slow on small maps.
+"""Depthwise convolutions on CPUs, whose gradients the library is slow at in two cases.
 
-oneDNN, as torch 2.10 has it, takes the gradient of 3x3 depthwise weights over maps of 2x2 pixels
-and smaller from a reference kernel: 10 to 27 ms on one core for 576 to 960 channels and 32
-pictures in bf16, against 1 to 1.5 ms for the nine sums below. Networks that halve pictures five
-times meet such maps with pictures of 64 pixels and fewer.
+oneDNN, as torch 2.10 has it, takes kernels for 3x3 depthwise convolutions that are made for other
+shapes: in bf16 with stride 2 for the gradient of the maps, and over maps of 2x2 pixels and smaller
+for the gradient of the weights. docs/benchmarks.md has the times of both ways.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
-from torch.nn.grad import conv2d_input
+from torch.nn.grad import conv2d_weight
 
 SMALL_MAP_PIXELS = 2
-"""Height and width up to which the library takes its reference kernel."""
+"""Height and width up to which the library takes a slow kernel for the gradient of weights."""
 
 
-class SmallMapConvolution(torch.autograd.Function):
-    """A 3x3 depthwise convolution with stride 1 and padding 1."""
+class QuickDepthwise(torch.autograd.Function):
+    """A 3x3 depthwise convolution with padding 1, and its gradients by quick kernels."""
 
     @staticmethod
     def forward(
         context: Any,
         maps: Float[Tensor, "batch channels height width"],
         weight: Float[Tensor, "channels 1 3 3"],
-    ) -> Float[Tensor, "batch channels height width"]:
+        stride: int,
+    ) -> Float[Tensor, "batch channels out_height out_width"]:
         """Return the convolved maps."""
         context.save_for_backward(maps, weight)
-        return torch.conv2d(maps, weight, padding=1, groups=len(weight))
+        context.stride = stride
+        return torch.conv2d(maps, weight, stride=stride, padding=1, groups=len(weight))
 
     @staticmethod
     def backward(
-        context: Any, gradient: Float[Tensor, "batch channels height width"]
-    ) -> tuple[Tensor, Tensor]:
-        """Return the gradients of maps and weight; sums are in fp32."""
+        context: Any, gradient: Float[Tensor, "batch channels out_height out_width"]
+    ) -> tuple[Tensor, Tensor, None]:
+        """Return the gradients of maps and weight."""
         maps, weight = context.saved_tensors
-        of_maps = conv2d_input(maps.shape, weight, gradient, padding=1, groups=len(weight))
-        height, width = gradient.shape[2:]
-        padded = pad(maps, (1, 1, 1, 1))
-        of_weight = torch.stack(
-            [
-                (gradient * padded[:, :, top : top + height, left : left + width]).sum(
-                    (0, 2, 3), dtype=torch.float32
-                )
-                for top in range(3)
-                for left in range(3)
-            ],
-            dim=1,
+        return (
+            gradient_of_maps(gradient, maps, weight, context.stride),
+            gradient_of_weight(gradient, maps, weight, context.stride),
+            None,
         )
-        return of_maps, of_weight.reshape(weight.shape).to(weight.dtype)
+
+
+quick_depthwise: Callable[[Tensor, Tensor, int], Tensor] = QuickDepthwise.apply
+
+
+def gradient_of_maps(
+    gradient: Float[Tensor, "batch channels out_height out_width"],
+    maps: Float[Tensor, "batch channels height width"],
+    weight: Float[Tensor, "channels 1 3 3"],
+    stride: int,
+) -> Float[Tensor, "batch channels height width"]:
+    """Return the gradient convolved with the turned weight, with zeros where a stride skipped."""
+    if stride > 1:
+        spread = torch.zeros_like(maps)
+        spread[:, :, ::stride, ::stride] = gradient
+        gradient = spread
+    return torch.conv2d(gradient, weight.flip(2, 3), padding=1, groups=len(weight))
+
+
+def gradient_of_weight(
+    gradient: Float[Tensor, "batch channels out_height out_width"],
+    maps: Float[Tensor, "batch channels height width"],
+    weight: Float[Tensor, "channels 1 3 3"],
+    stride: int,
+) -> Float[Tensor, "channels 1 3 3"]:
+    """Return the gradient of the weight; over small maps as nine sums, in fp32."""
+    height, width = gradient.shape[2:]
+    if max(height, width) > SMALL_MAP_PIXELS:
+        of_weight: Tensor = conv2d_weight(
+            maps, weight.shape, gradient, stride=stride, padding=1, groups=len(weight)
+        )
+        return of_weight
+    padded = pad(maps, (1, 1, 1, 1))
+    rows, columns = (height - 1) * stride + 1, (width - 1) * stride + 1
+    sums = [
+        (gradient * padded[:, :, top : top + rows : stride, left : left + columns : stride]).sum(
+            (0, 2, 3), dtype=torch.float32
+        )
+        for top in range(3)
+        for left in range(3)
+    ]
+    return torch.stack(sums, dim=1).reshape(weight.shape).to(weight.dtype)
 
 
 class DepthwiseConv2d(nn.Conv2d):
-    """torchvision's depthwise convolution, with a gradient that is quick on small maps too."""
+    """torchvision's 3x3 depthwise convolution, quick in training on a CPU."""
 
     def forward(
         self, input: Float[Tensor, "batch channels height width"]
     ) -> Float[Tensor, "batch channels out_height out_width"]:
         """Return the convolved maps."""
-        small = max(input.shape[2:]) <= SMALL_MAP_PIXELS and self.stride == (1, 1)
-        if small and input.device.type == "cpu" and torch.is_grad_enabled():
+        if input.device.type == "cpu" and torch.is_grad_enabled():
             weight = self.weight
             if torch.is_autocast_enabled("cpu"):
                 narrow = torch.get_autocast_dtype("cpu")
                 input, weight = input.to(narrow), weight.to(narrow)
-            convolved: Tensor = SmallMapConvolution.apply(input, weight)
-            return convolved  # (a function of autograd carries no types)
+            stride = self.stride[0]
+            strided = stride > 1 and input.dtype == torch.bfloat16
+            if strided or max(input.shape[2:]) <= SMALL_MAP_PIXELS * stride:
+                return quick_depthwise(input, weight, stride)
         return self._conv_forward(input, self.weight, self.bias)
 
 
-def quick_on_small_maps(body: nn.Module) -> nn.Module:
-    """Make the 3x3 depthwise convolutions of a network quick on small maps, in place."""
+def quick_on_cpus(body: nn.Module) -> nn.Module:
+    """Make the 3x3 depthwise convolutions of a network quick on CPUs, in place."""
     for module in body.modules():
         if (
             type(module) is nn.Conv2d
@@ -80,6 +116,7 @@ def quick_on_small_maps(body: nn.Module) -> nn.Module:
             and module.kernel_size == (3, 3)
             and module.padding == (1, 1)
             and module.dilation == (1, 1)
+            and module.stride in {(1, 1), (2, 2)}
             and module.bias is None
         ):
             module.__class__ = DepthwiseConv2d

@@ -5,14 +5,14 @@ from torchvision.models import MobileNet_V2_Weights, MobileNetV2
 
 from octavolt.contract import Entry, Preprocessing, Published, Recipe, Target
 from octavolt.networks.classifier import Classifier
-from octavolt.networks.depthwise import quick_on_small_maps
+from octavolt.networks.depthwise import quick_on_cpus
 from octavolt.networks.recipes import FINE_TUNE, SMALL_DATA
 from octavolt.tasks import image_classification
 
 
 def build(classes: int) -> Classifier:
     """Return the network with fresh weights."""
-    body = quick_on_small_maps(MobileNetV2(num_classes=classes))
+    body = quick_on_cpus(MobileNetV2(num_classes=classes))
     return Classifier(body, head=("classifier.1.",))
 
 
@@ -20,7 +20,7 @@ def build_tiny(classes: int) -> Classifier:
     """Return the same code with two stages of eight channels."""
     stages = [[1, 8, 1, 1], [6, 8, 2, 2]]  # expansion, channels, blocks, stride
     body = MobileNetV2(num_classes=classes, width_mult=0.25, inverted_residual_setting=stages)
-    return Classifier(quick_on_small_maps(body), head=("classifier.1.",))
+    return Classifier(quick_on_cpus(body), head=("classifier.1.",))
 
 
 ENTRY = Entry(
