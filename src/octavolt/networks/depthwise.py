@@ -104,7 +104,8 @@ class DepthwiseConv2d(nn.Conv2d):
             strided = stride > 1 and input.dtype == torch.bfloat16
             if strided or max(input.shape[2:]) <= SMALL_MAP_PIXELS * stride:
                 return quick_depthwise(input, weight, stride)
-        return self._conv_forward(input, self.weight, self.bias)
+        convolved: Tensor = self._conv_forward(input, self.weight, self.bias)
+        return convolved
 
 
 def quick_on_cpus(body: nn.Module) -> nn.Module:
