@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grad_norm_, get_total_norm
 
 from octavolt import ranks
 from octavolt.contract import Batch, Places
@@ -138,12 +138,13 @@ def exchange(state: TrainState, losses: Tensor) -> None:
 
 
 def unscaled_norm(state: TrainState, max_gradient_norm: float | None) -> Tensor:
-    """Return the norm of the gradients, which are then clipped to `max_gradient_norm`."""
+    """Return the norm of the gradients, which are then clipped if they are to be."""
     state.scaler.unscale_(state.optimizer)
-    return clip_grad_norm_(
-        [one for one in state.network.parameters() if one.requires_grad],
-        math.inf if max_gradient_norm is None else max_gradient_norm,
-    )
+    parameters = [one for one in state.network.parameters() if one.requires_grad]
+    if max_gradient_norm is not None:
+        return clip_grad_norm_(parameters, max_gradient_norm)
+    # Clipping to infinity would multiply every gradient by one.
+    return get_total_norm([one.grad for one in parameters if one.grad is not None])
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
