@@ -27,11 +27,12 @@ for verb in (check, train, evaluate, predict, report):
     app.command()(verb)
 
 
-def say_version(wanted: bool) -> None:
-    """Print the version and end, if it was asked for."""
+def say_version(wanted: bool) -> bool:
+    """Return that the version was not asked for; otherwise print it and end."""
     if wanted:
         print(f"octavolt {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()
