@@ -88,7 +88,6 @@ def in_folder(folder: Path) -> Iterator[str]:
                 yield str(Path(here, name))
 
 
-@torch.inference_mode()
 def predict(opened: Opened, named: Iterable[str], *, batch_size: int = 32) -> Iterator[Prediction]:
     """Yield an answer or an error for each file, in order; memory is that of a few batches."""
     files = inputs(named)
@@ -140,6 +139,7 @@ def answered(opened: Opened, group: list[tuple[str, Future[Any]]]) -> Iterator[P
         yield Prediction(file=file, answer=answers.get(place), error=errors.get(place))
 
 
+@torch.inference_mode()
 def ask(opened: Opened, pictures: list[np.ndarray]) -> list[dict[str, Any]]:
     """Return what the network says of pictures of the input's size."""
     batch = PictureBatch(
