@@ -24,8 +24,17 @@ class Batch(ABC):
         """What the losses are means over: pictures, or real tokens."""
 
     @abstractmethod
-    def to(self, device: torch.device) -> "Batch":
+    def to(self, device: torch.device) -> "ReadyBatch":
         """Return the batch on that device, ready for the network."""
+
+
+class ReadyBatch(Batch):
+    """A batch as the network takes it."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What `Network.forward` takes."""
 
 
 class Network(nn.Module, ABC):
@@ -126,6 +135,17 @@ class Score(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A sample that was answered wrongly, and how sure the network was."""
+
+    probability: float
+    index: int
+    """Of the sample in its split."""
+    label: int
+    predicted: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """What goes in, what comes out, how it is scored."""
 
@@ -134,8 +154,12 @@ class Task:
     """Takes the names of the classes."""
     present: Callable[[Any, Sequence[str]], list[dict[str, Any]]]
     """Decoded outputs and classes to what people read, a dictionary a sample."""
+    mistakes: Callable[[Any, Any, Int[np.ndarray, " batch"]], list[Mistake]]
+    """Decoded outputs, their batch and its samples to the wrong answers among them."""
     primary_metric: str
     """A key of `Score.result`; larger is better."""
+    tie_metric: str
+    """Another, of which less is better: decides where the primary ones are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,16 +10,15 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
-from torch import Tensor
+from jaxtyping import UInt8
 
 from octavolt import ranks
-from octavolt.contract import DataSet, Examples, Network, Places, Score, Task
+from octavolt.contract import DataSet, Examples, Mistake, Network, Pictures, Places, Score, Task
 from octavolt.data import open_data
 from octavolt.data.examples import PictureExamples
 from octavolt.data.loader import Loader
 from octavolt.data.order import evaluation_batches
-from octavolt.data.relabel import relabelled
+from octavolt.data.relabel import Joined, relabelled
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks.opened import Opened
@@ -30,16 +29,6 @@ BATCH_SIZES = {"cpu": 32, "cuda": 128}
 """Boundaries of batches are fixed, so that on any number of ranks each batch is the same."""
 MOST_MISTAKES = 24
 THUMBNAIL_PIXELS = 160
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mistake:
-    """A sample that was answered wrongly, and how sure the network was."""
-
-    probability: float
-    index: int
-    label: int
-    predicted: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +67,10 @@ def score_split(
     for loaded in loader.batches(examples, places):
         batch = loaded.batch.to(machine.device)
         with machine.autocast():
-            outputs = network(batch.images)
+            outputs = network(*batch.inputs)
         decoded = network.decode(outputs)
         score.update(decoded, batch)
-        mistakes = surest(mistakes + find_mistakes(decoded, batch.labels, loaded.places.indices))
+        mistakes = surest(mistakes + task.mistakes(decoded, batch, loaded.places.indices))
     sums = score.sums()
     ranks.add_up(sums)
     score.load(sums)
@@ -91,37 +80,25 @@ def score_split(
     )
 
 
-def find_mistakes(
-    logits: Float[Tensor, "batch classes"], labels: Tensor, indices: np.ndarray
-) -> list[Mistake]:
-    """Return the wrong answers of one batch."""
-    shares, predicted = (one.cpu() for one in logits.float().softmax(dim=1).max(dim=1))
-    truth = labels.cpu()
-    return [
-        Mistake(
-            probability=float(shares[row]),
-            index=int(indices[row]),
-            label=int(truth[row]),
-            predicted=int(predicted[row]),
-        )
-        for row in (predicted != truth).nonzero()[:, 0].tolist()
-    ]
-
-
 def surest(mistakes: Sequence[Mistake]) -> list[Mistake]:
     """Return the most confident mistakes; equal ones in the order of the data."""
     return sorted(mistakes, key=lambda one: (-one.probability, one.index))[:MOST_MISTAKES]
 
 
-def choose_split(data: DataSet, asked: str | None) -> str:
-    """Return the split that was asked for, else 'test', else 'val', else the last there is."""
+def chosen_split(data: DataSet, asked: str | None, *, others: bool) -> tuple[str, Pictures]:
+    """Return the pictures to evaluate on, and their split's name.
+
+    Without a wish it is 'test', or 'val' where there is none; of other data than the run's, 'all'.
+    """
     if asked is None:
-        return next((one for one in ("test", "val") if one in data.splits), [*data.splits][-1])
+        asked = "all" if others else "test" if "test" in data.splits else "val"
+    if asked == "all":
+        return asked, Joined([*data.splits.values()])
     if asked not in data.splits:
         raise OctavoltError(
-            f"{data.source} has no split '{asked}'. It has: {', '.join(data.splits)}."
+            f"{data.source} has no split '{asked}'. It has: {', '.join(data.splits)}, and all."
         )
-    return asked
+    return asked, data.splits[asked]
 
 
 def evaluate(
@@ -134,8 +111,8 @@ def evaluate(
     if source is None:
         raise OctavoltError("Say what to evaluate on: --data DATA.")
     found = relabelled(open_data(source, seed=settings.get("seed", 0)), opened.classes)
-    chosen = choose_split(found, split)
-    pictures = found.splits[chosen]
+    others = source != settings.get("data")
+    chosen, pictures = chosen_split(found, split, others=others)
     examples = PictureExamples(
         pictures, opened.preprocessing, class_count=len(opened.classes), augmentation=None
     )

@@ -67,7 +67,7 @@ def inputs(named: Iterable[str]) -> Iterator[str]:
         elif Path(one).is_dir():
             yield from in_folder(Path(one))
         elif not Path(one).exists() and glob.has_magic(one):
-            yield from sorted(glob.glob(one, recursive=True)) or [one]
+            yield from sorted(glob.glob(one, recursive=True)) or [one]  # noqa: PTH207  (** and /)
         else:
             yield one
 
@@ -149,7 +149,7 @@ def ask(opened: Opened, pictures: list[np.ndarray]) -> list[dict[str, Any]]:
         preprocessing=opened.preprocessing,
     ).to(opened.machine.device)
     with opened.machine.autocast():
-        outputs = opened.network(batch.images)
+        outputs = opened.network(*batch.inputs)
     return opened.task.present(opened.network.decode(outputs), opened.classes)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from octavolt.contract import Batch, Examples, Job, Places, Preprocessing
+from octavolt.contract import Examples, Job, Places, Preprocessing, ReadyBatch
 from octavolt.data.examples import Augmentation, PictureExamples
 from octavolt.data.loader import Loader
 from octavolt.data.order import epoch_order, epoch_updates
@@ -21,7 +21,7 @@ WAYS = [(1, 0), (3, 0), (1, 2), (3, 3)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Numbers(Batch):
+class Numbers(ReadyBatch):
     """A batch of numbers."""
 
     values: list[int]
@@ -30,6 +30,11 @@ class Numbers(Batch):
     def weight(self) -> float:
         """Return the count."""
         return float(len(self.values))
+
+    @property
+    def inputs(self) -> tuple[torch.Tensor]:
+        """Return the numbers."""
+        return (torch.tensor(self.values),)
 
     def to(self, device: torch.device) -> "Numbers":
         """Return itself."""

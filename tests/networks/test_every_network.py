@@ -1,13 +1,15 @@
 import pytest
 import torch
+from torch.amp.grad_scaler import GradScaler
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
 from octavolt.contract import Entry, Places
 from octavolt.networks import ENTRIES
 from octavolt.tasks.image_classification import PictureBatch
 from octavolt.train.loop import train_steps
 from octavolt.train.optimizers import build_optimizer
 from octavolt.train.state import TrainState
-from torch.testing import assert_close
-from torch.utils.flop_counter import FlopCounterMode
 
 pytestmark = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 
@@ -47,7 +49,7 @@ def test_overfits_one_batch(entry: Entry, precision: str) -> None:
     state = TrainState(
         network=network,
         optimizer=build_optimizer(network.parameters(), entry.recipes["small-data"]),
-        scaler=torch.amp.GradScaler("cpu", enabled=False),
+        scaler=GradScaler("cpu", enabled=False),
         precision=precision,
         device=torch.device("cpu"),
     )

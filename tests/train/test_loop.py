@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.amp.grad_scaler import GradScaler
+from torch.testing import assert_close
+
 from octavolt.contract import Places
 from octavolt.networks.recipes import SMALL_DATA
 from octavolt.tasks.image_classification import ImageBatch
@@ -13,8 +16,6 @@ from octavolt.train.loop import MicroBatch, Step, StepOutOfMemoryError, train_st
 from octavolt.train.optimizers import build_optimizer
 from octavolt.train.state import TrainState, averaged_weights, start_ema
 from octavolt.train.watch import WrongStepError
-from torch.testing import assert_close
-
 from tests.train.tiny import Linear
 
 
@@ -22,7 +23,7 @@ def state_of(network: Any, *, fp16: bool = False, ema: float = 0.0) -> TrainStat
     state = TrainState(
         network=network,
         optimizer=build_optimizer(network.parameters(), SMALL_DATA),
-        scaler=torch.amp.GradScaler("cpu", enabled=fp16),
+        scaler=GradScaler("cpu", enabled=fp16),
         precision="fp16" if fp16 else "fp32",
         device=torch.device("cpu"),
         ema_decay=ema,
@@ -84,6 +85,7 @@ def test_other_errors_of_a_network_are_not_taken_for_a_lack_of_memory() -> None:
 def test_loss_that_is_not_finite_stops_with_module_and_samples() -> None:
     network = Linear()
     places, batch = samples(0, 4)
+    assert isinstance(batch, ImageBatch)
     batch.images[2] = math.inf
     before = deepcopy(network.state_dict())
     names = train_steps(

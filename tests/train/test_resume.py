@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 import pytest
+
 from octavolt.errors import OctavoltError
 from octavolt.train import Stopped, resume, train
 from octavolt.train.log import Event, StepLogged
 from octavolt.train.settings import Request
-
 from tests.train.tiny import request, write_pictures
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+
 from octavolt.networks.recipes import SMALL_DATA
 from octavolt.train.schedules import SCHEDULES, learning_rate
 

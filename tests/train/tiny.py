@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+
 from octavolt.contract import Network
 from octavolt.networks import mobilenet_v2
 from octavolt.tasks.image_classification import ImageBatch
 from octavolt.train import Request
-from torch import Tensor, nn
 
 ENTRY = replace(
     mobilenet_v2.ENTRY,
@@ -24,13 +25,13 @@ ENTRY = replace(
 def write_pictures(path: Path, *, train: int = 44, val: int = 9, seed: int = 0) -> Path:
     """Write pictures of three classes in MedMNIST's layout; a class is a colour with noise."""
     random = np.random.default_rng(seed)
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for split, count in (("train", train), ("val", val), ("test", val)):
         labels = np.arange(count) % 3
         pictures = random.integers(0, 120, (count, 16, 16, 3), dtype=np.uint8)
         pictures[np.arange(count), :, :, labels] += 100
         arrays |= {f"{split}_images": pictures, f"{split}_labels": labels[:, None]}
-    np.savez(path, **arrays)
+    np.savez(path, allow_pickle=False, **arrays)
     return path
 
 
@@ -55,6 +56,8 @@ def request(data: Path, output: Path, **changes: Any) -> Request:
 
 class Linear(Network):
     """A network without batch norm, so that a batch is the sum of its parts."""
+
+    body: nn.Linear
 
     def __init__(self, most_samples: int = 10**9) -> None:
         super().__init__()

@@ -12,7 +12,10 @@ def evaluate(
         str | None, typer.Option(help="Other data with the same classes; otherwise the run's.")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="train, val or test; otherwise test, else val.")
+        str | None,
+        typer.Option(
+            help="train, val, test or all; otherwise test, else val, or all of other data."
+        ),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="With a network: imagenet, a file or a run.")
@@ -61,8 +64,8 @@ def print_table(result: dict[str, Any]) -> None:
     interval = wilson_interval(round(metrics["top1_fraction"] * count), count)
     console.print(
         f"top-1 {percent(metrics['top1_fraction'])} (95 % interval {percent(interval.low)} to "
-        f"{percent(interval.high)}) on {counted(count, 'picture')} of {result['data']}, {result['split']}, "
-        f"in {format_seconds(result['seconds'])}",
+        f"{percent(interval.high)}) on {counted(count, 'picture')} of {result['data']}, "
+        f"{result['split']}, in {format_seconds(result['seconds'])}",
         highlight=False,
     )
     console.print(

@@ -181,7 +181,7 @@ def micro_batch(flags: Flags, file: Mapping[str, Any], changes: Mapping[str, Any
     if "accumulate" in flags:
         if "batch_size" not in changes:
             raise OctavoltError("--accumulate needs --batch, which it divides.")
-        passes = flags["accumulate"] * process_count(flags)
+        passes = int(flags["accumulate"]) * process_count(flags)
         return max(1, -(-int(changes["batch_size"]) // passes))
     value = file.get("micro_batch_size")
     return None if value is None else int(value)

@@ -1,11 +1,12 @@
-"""Labels of one data set as those of another with the same classes."""
+"""Another data set with the same classes, as a network that was trained on one takes it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from octavolt.contract import DataSet
+from octavolt.contract import DataSet, Pictures
 from octavolt.errors import OctavoltError, nearest
 
 
@@ -28,3 +29,37 @@ def relabelled(data: DataSet, classes: Sequence[str]) -> DataSet:
         copied.labels = index[pictures.labels]
         splits[name] = copied
     return replace(data, classes=tuple(classes), splits=splits)
+
+
+class Joined(Pictures):
+    """The pictures of several splits, one after the other."""
+
+    def __init__(self, parts: Sequence[Pictures]) -> None:
+        self.parts = tuple(parts)
+        self.labels = np.concatenate([part.labels for part in parts])
+        self.ends = np.cumsum([len(part) for part in parts])
+
+    def place(self, index: int) -> tuple[Pictures, int]:
+        """Return the part that holds the picture, and which of its pictures it is."""
+        part = int(np.searchsorted(self.ends, index, side="right"))
+        return self.parts[part], index - (int(self.ends[part - 1]) if part else 0)
+
+    def read(self, index: int) -> bytes | memoryview | NDArray[np.uint8] | NDArray[np.uint16]:
+        """Return what the part reads."""
+        part, inner = self.place(index)
+        return part.read(inner)
+
+    def name(self, index: int) -> str:
+        """Return the part's name of the picture."""
+        part, inner = self.place(index)
+        return part.name(inner)
+
+    def select(self, indices: NDArray[np.int64]) -> "Joined":
+        """Return only those pictures; they must stand in the order of the parts."""
+        firsts = [0, *self.ends[:-1]]
+        return Joined(
+            [
+                part.select(indices[(indices >= first) & (indices < end)] - first)
+                for part, first, end in zip(self.parts, firsts, self.ends, strict=True)
+            ]
+        )

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from octavolt.contract import Batch, Preprocessing, Score, Task
+from octavolt.contract import Batch, Mistake, Preprocessing, ReadyBatch, Score, Task
 
 CALIBRATION_BINS = 15
 """As in Guo et al. 2017, section 2."""
@@ -18,7 +19,7 @@ UNIT = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageBatch(Batch):
+class ImageBatch(ReadyBatch):
     """Pictures as the network takes them."""
 
     images: Float[Tensor, "batch 3 height width"]
@@ -31,6 +32,11 @@ class ImageBatch(Batch):
     def weight(self) -> float:
         """Return the number of pictures."""
         return float(len(self.labels))
+
+    @property
+    def inputs(self) -> tuple[Float[Tensor, "batch 3 height width"]]:
+        """Return the pictures."""
+        return (self.images,)
 
     def to(self, device: torch.device) -> "ImageBatch":
         """Return the batch on that device."""
@@ -133,8 +139,8 @@ class ClassificationScore(Score):
     def result(self) -> dict[str, Any]:
         """Return the metrics; shares are from 0 to 1.
 
-        A class without a picture has no recall and is left out of the macro averages, as is the
-        precision of a class that is never predicted though it has pictures: that counts as 0.
+        Macro averages are over the classes that have pictures; one that is never predicted counts
+        with a precision of 0.
         The calibration error is the expected one of Guo et al. 2017, equation 3.
         """
         pictures = int(self.confusion.sum())
@@ -196,9 +202,28 @@ def present(logits: Float[Tensor, "batch classes"], classes: Sequence[str]) -> l
     ]
 
 
+def mistakes(
+    logits: Float[Tensor, "batch classes"], batch: ImageBatch, indices: Int[np.ndarray, " batch"]
+) -> list[Mistake]:
+    """Return the pictures whose likeliest class is not theirs."""
+    shares, predicted = (one.cpu() for one in logits.float().softmax(dim=1).max(dim=1))
+    truth = batch.labels.cpu()
+    return [
+        Mistake(
+            probability=float(shares[row]),
+            index=int(indices[row]),
+            label=int(truth[row]),
+            predicted=int(predicted[row]),
+        )
+        for row in (predicted != truth).nonzero()[:, 0].tolist()
+    ]
+
+
 TASK = Task(
     name="image-classification",
     new_score=ClassificationScore,
     present=present,
+    mistakes=mistakes,
     primary_metric="top1_fraction",
+    tie_metric="negative_log_likelihood_nats",
 )

@@ -66,8 +66,8 @@ def run_on(ground: Ground, *, resumed: bool, tell: Tell, progress: Progress) -> 
     train_run(
         ground,
         state,
-        prepare.train_examples(ground, progress),
-        prepare.val_examples(ground, progress),
+        prepare.examples(ground, "train", tell, progress),
+        prepare.examples(ground, "val", tell, progress),
         resumed=resumed,
         tell=tell,
     )

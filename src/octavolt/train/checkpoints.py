@@ -47,7 +47,8 @@ class Progress:
     window_losses: Mapping[str, float] = field(default_factory=dict)
     """Sums over the steps since the last logged one."""
     window_steps: int = 0
-    best_value: float | None = None
+    best: tuple[float, float] | None = None
+    """Of the best epoch so far: the primary metric, and the negative of what decides ties."""
     best_epoch: int | None = None
     finished: bool = False
 
@@ -157,7 +158,8 @@ def load(path: Path, state: TrainState) -> Progress:
     load_optimizer(state.optimizer, tensors)
     state.scaler.load_state_dict(meta["scaler"])
     state.loss_names = tuple(meta["loss_names"])
-    progress = Progress(**meta["progress"])
+    best = meta["progress"]["best"]
+    progress = Progress(**(meta["progress"] | {"best": None if best is None else tuple(best)}))
     state.steps_done = progress.steps_done
     return progress
 

@@ -14,6 +14,7 @@ import torch
 import torchvision
 from jaxtyping import Float
 from torch import Tensor
+from torch.amp.grad_scaler import GradScaler
 
 from octavolt import __version__, ranks
 from octavolt.contract import DataSet, Entry, Fault, Network, Pictures, Preprocessing, Recipe
@@ -21,7 +22,7 @@ from octavolt.data import open_data
 from octavolt.data.check import Checked, check, without_damaged
 from octavolt.data.examples import Augmentation, PictureExamples
 from octavolt.data.fingerprint import changed, fingerprint
-from octavolt.data.packed import packed
+from octavolt.data.packed import PackedPlan, packed
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import ENTRIES, find
@@ -40,7 +41,7 @@ from octavolt.train.settings import (
     to_json,
 )
 from octavolt.train.state import TrainState, start_ema
-from octavolt.units import counted, format_count
+from octavolt.units import counted, format_bytes, format_count, format_seconds
 
 MOST_FAULTS_SHOWN = 20
 Progress = Callable[[int, int], None]
@@ -183,7 +184,7 @@ def middle_side_pixels(checked: Checked) -> float:
 
 def digest_of(checked: Checked, split: str) -> str:
     """Return what changes if a picture of a split does."""
-    return blake2b(checked.splits[split].digests.tobytes(), digest_size=16).hexdigest()
+    return blake2b(checked.splits[split].digests.tobytes(), digest_size=8).hexdigest()
 
 
 def first_micro_batch(asked: int | None, recipe: Recipe, rank: Rank) -> int:
@@ -295,9 +296,7 @@ def new_state(ground: Ground, tell: Tell) -> TrainState:
     state = TrainState(
         network=network,
         optimizer=build_optimizer(network.parameters(), settings.recipe),
-        scaler=torch.amp.GradScaler(
-            ground.machine.device.type, enabled=ground.machine.policy.loss_scaling
-        ),
+        scaler=GradScaler(ground.machine.device.type, enabled=ground.machine.policy.loss_scaling),
         precision=settings.precision,
         device=ground.machine.device,
         ema_decay=settings.recipe.ema_decay,
@@ -317,53 +316,60 @@ def load_weights(network: Network, ground: Ground, tell: Tell) -> None:
     tell(Note(text=taken.sentence(weights.source), kind="weights"))
 
 
-def train_examples(ground: Ground, progress: Progress) -> PictureExamples:
-    """Return the training pictures, augmented as the recipe says."""
+def examples(ground: Ground, split: str, tell: Tell, progress: Progress) -> PictureExamples:
+    """Return a split's pictures; those of training are augmented as the recipe says."""
+    return PictureExamples(
+        maybe_packed(ground, split, tell, progress),
+        ground.preprocessing,
+        class_count=len(ground.settings.classes),
+        augmentation=augmentation(ground) if split == "train" else None,
+        pin=ground.machine.device.type == "cuda",
+    )
+
+
+def augmentation(ground: Ground) -> Augmentation:
+    """Return what training does to pictures and targets."""
     recipe = ground.settings.recipe
     pictures = ground.data.splits["train"]
-    weights = (
-        class_weights(pictures, len(ground.settings.classes)) if recipe.class_weights else None
-    )
-    return PictureExamples(
-        maybe_packed(ground, "train", progress),
-        ground.preprocessing,
-        class_count=len(ground.settings.classes),
-        augmentation=Augmentation(
-            crop_scale_min=recipe.crop_scale_min,
-            mirror=recipe.mirror,
-            mixup_alpha=recipe.mixup_alpha,
-            label_smoothing=recipe.label_smoothing,
-            class_weights=weights,
-        ),
-        pin=ground.machine.device.type == "cuda",
+    return Augmentation(
+        crop_scale_min=recipe.crop_scale_min,
+        mirror=recipe.mirror,
+        mixup_alpha=recipe.mixup_alpha,
+        label_smoothing=recipe.label_smoothing,
+        class_weights=class_weights(pictures, len(ground.settings.classes))
+        if recipe.class_weights
+        else None,
     )
 
 
-def val_examples(ground: Ground, progress: Progress) -> PictureExamples:
-    """Return the pictures that choose the best weights, as evaluation sees them."""
-    return PictureExamples(
-        maybe_packed(ground, "val", progress),
-        ground.preprocessing,
-        class_count=len(ground.settings.classes),
-        augmentation=None,
-        pin=ground.machine.device.type == "cuda",
-    )
-
-
-def maybe_packed(ground: Ground, split: str, progress: Progress) -> Pictures:
+def maybe_packed(ground: Ground, split: str, tell: Tell, progress: Progress) -> Pictures:
     """Return a split's pictures, re-encoded into one file first if the run was asked to."""
     pictures = ground.data.splits[split]
     if ground.settings.cache is None:
         return pictures
-    for turn in (True, False):  # the leading rank of each host builds it, the others find it
+    digest = digest_of(ground.checked, split)
+
+    def announce(plan: PackedPlan) -> None:
+        tell(
+            Note(
+                text=f"Packing {counted(len(pictures), 'picture')} of {split}: about "
+                f"{format_bytes(plan.bytes)} in {ground.settings.cache}, "
+                f"{format_seconds(plan.seconds)}.",
+                kind="cache",
+            )
+        )
+
+    for turn in (True, False):  # the first rank of each host builds it, the others find it
         if (ground.rank.local_number == 0) == turn:
             result = packed(
                 pictures,
-                Path(ground.settings.cache),
+                Path(ground.settings.cache) / f"{digest}-{ground.settings.image_size}",
                 split,
                 image_size=ground.settings.image_size,
-                source_digest=digest_of(ground.checked, split),
+                source_digest=digest,
                 threads=ground.machine.threads,
+                white_level=ground.preprocessing.white_level,
+                announce=announce,
                 progress=progress,
             )
         ranks.wait()

@@ -1,7 +1,7 @@
 """The verb: epochs of steps, evaluated, saved, and stopped without a loss."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -189,7 +189,7 @@ def run_epoch(session: Session, epoch: int) -> float:
     return session.progress.epoch_loss / session.progress.epoch_samples
 
 
-def updates(session: Session, order: Any, epoch: int) -> Iterator[list[MicroBatch]]:
+def updates(session: Session, order: Any, epoch: int) -> Generator[list[MicroBatch], None, None]:
     """Yield this rank's micro-batches, update by update, from where the epoch stands."""
     ground = session.ground
     plan = epoch_updates(
@@ -204,7 +204,7 @@ def updates(session: Session, order: Any, epoch: int) -> Iterator[list[MicroBatc
     )
     wanted: list[list[Places]] = [*plan]
     loaded = session.loader.batches(session.train, (one for some in wanted for one in some))
-    with closing(loaded) as source:  # type: ignore[type-var]
+    with closing(loaded) as source:
         for places in wanted:
             group = []
             for _ in places:
@@ -342,15 +342,15 @@ def finish_epoch(session: Session, epoch: int, loss: float, scored: Scored) -> N
     ground, progress = session.ground, session.progress
     metrics = scored.metrics
     task = ground.entry.tasks[0]
-    value = metrics[task.primary_metric]
-    best = progress.best_value is None or value >= progress.best_value
+    value = (metrics[task.primary_metric], -metrics[task.tie_metric])
+    best = progress.best is None or value > progress.best
     session.progress = replace(
         progress,
         epoch=epoch + 1,
         update=0,
         epoch_loss=0.0,
         epoch_samples=0.0,
-        best_value=value if best else progress.best_value,
+        best=value if best else progress.best,
         best_epoch=epoch if best else progress.best_epoch,
     )
     if best and ground.rank.leads:

@@ -32,7 +32,7 @@ def noticed(*, patient: bool) -> Iterator[Asked]:
     def stop(number: int, _frame: FrameType | None) -> None:
         asked.stop = True
         if not patient:
-            signal.signal(number, before[number])
+            signal.signal(number, before[signal.Signals(number)])
 
     def save(_number: int, _frame: FrameType | None) -> None:
         asked.save = True
