@@ -16,7 +16,7 @@ from octavolt.cli import app, main
 ROOT = Path(__file__).parent.parent
 PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])]
 TOUR = Path("docs/start.md")
-SHORTENED = ["--epochs", "1", "--image-size", "32", "--batch", "256", "--threads", "1"]
+SHORTENED = ["--epochs", "1", "--freeze-epochs", "1", "--image-size", "32", "--batch", "256"]
 """Added to each training of the tour, which is otherwise run as it stands."""
 SHELL = {"bash", "console", "sh"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
