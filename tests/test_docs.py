@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+
 from octavolt.cli import app, main
 
 ROOT = Path(__file__).parent.parent
@@ -61,9 +62,9 @@ def lines_with_octavolt(text: str) -> Iterator[list[str]]:
 
 
 def flags_of(verb: str) -> set[str]:
-    return {
-        flag for one in VERBS[verb].params for flag in (*one.opts, *one.secondary_opts)
-    } | {"--help"}
+    return {flag for one in VERBS[verb].params for flag in (*one.opts, *one.secondary_opts)} | {
+        "--help"
+    }
 
 
 def anchors(text: str) -> set[str]:
@@ -117,9 +118,7 @@ def without_comments(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_tour_works_as_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tour_works_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     shutil.copytree(ROOT / "examples", "examples")
