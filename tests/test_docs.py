@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer.main
+from PIL import Image
 
 from octavolt.cli import app, main
+from octavolt.data import open_data
 
 ROOT = Path(__file__).parent.parent
 PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])]
@@ -115,6 +118,17 @@ def test_the_chinese_readme_has_the_sections_and_commands_of_the_english_one() -
 def without_comments(text: str) -> list[str]:
     lines = [re.sub(r"(^|\s+)#(?!SBATCH).*", "", line).rstrip() for line in text.splitlines()]
     return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("digit", range(10))
+def test_the_example_digits_are_ones_that_no_training_has_seen(digit: int) -> None:
+    held_out = open_data("demo", seed=0).splits["test"]
+    labels = {
+        np.asarray(held_out.read(index)).tobytes(): int(held_out.labels[index])
+        for index in range(len(held_out))
+    }
+    with Image.open(ROOT / "examples" / "digits" / f"{digit}.png") as image:
+        assert labels.get(image.tobytes()) == digit
 
 
 @pytest.mark.slow
