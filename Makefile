@@ -12,7 +12,7 @@ RUN := runs/demo
 demo: .venv/installed
 	rm -rf $(RUN)
 	$(OCTAVOLT) check demo
-	$(OCTAVOLT) train mobilenet-v2 --data demo --output $(RUN)
+	$(OCTAVOLT) train mobilenet-v2 --data demo --epochs 12 --output $(RUN)
 	$(OCTAVOLT) evaluate $(RUN)
 	$(OCTAVOLT) predict $(RUN) examples/digits/*.png
 	$(OCTAVOLT) report $(RUN)
