@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 
 import torch
-from octavolt.networks.depthwise import gradient_of_maps, gradient_of_weight
 from torch import Tensor
+
+from octavolt.networks.depthwise import gradient_of_maps, gradient_of_weight
 
 SHAPES = [(96, 112, 2), (144, 56, 2), (192, 28, 2), (576, 14, 2), (576, 4, 2), (960, 2, 1)]
 """Channels, height and width of the maps, stride: MobileNetV2 at 224 and at 64 pixels."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from octavolt.devices import this_machine
 from octavolt.train import resume, train
 from octavolt.train.run import Stopped
-
 from tests.train.test_resume import StopAt
 from tests.train.tiny import request, write_pictures
 
