@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -38,6 +38,7 @@ def launched(
             max_restarts=0,
             monitor_interval=0.1,
             start_method="spawn",
+            logs_specs=DefaultLogsSpecs(log_dir=folder),
         )
         try:
             results = elastic_launch(config, in_rank)(verb, subject, folder, tell, progress)
