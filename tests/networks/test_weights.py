@@ -16,7 +16,7 @@ from octavolt.contract import Published
 from octavolt.devices import this_machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import mobilenet_v2, resnet50
-from octavolt.networks.opened import open_entry
+from octavolt.networks.opened import open_entry, ready
 from octavolt.networks.weights import Weights, read_published, read_state, read_weights, take
 
 CLASSES = ("blue", "green", "red")
@@ -229,3 +229,18 @@ def test_weights_without_a_head_know_no_classes() -> None:
         "The weights of w.pth have no head (classifier.1.weight): they can start a training, but "
         "they know no classes. Train first: octavolt train tiny --weights w.pth --data YOURS"
     )
+
+
+@pytest.mark.parametrize("lacking", ["classifier.1.weight", "features.1.conv.0.0.weight"])
+def test_network_with_fresh_tensors_gives_no_answers(lacking: str) -> None:
+    tensors = {name: tensor for name, tensor in state().items() if name != lacking}
+    with pytest.raises(
+        OctavoltError, match=rf"^w can't answer: of tiny with 3 classes .*{lacking}"
+    ):
+        ready(TINY, Weights(tensors=tensors, classes=CLASSES, source="w"), CLASSES, this_machine())
+
+
+def test_labels_that_are_not_those_of_the_weights_give_no_answers() -> None:
+    found = Weights(tensors=state(3), classes=CLASSES, source="w")
+    with pytest.raises(OctavoltError, match=r"^w can't answer: of tiny with 2 classes it lacks cl"):
+        ready(TINY, found, CLASSES[:2], this_machine())

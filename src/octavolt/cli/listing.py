@@ -7,6 +7,8 @@ import typer
 
 from octavolt.errors import UnknownNameError
 
+ONLY_IN_JSON = {"tasks", "weights"}
+"""Columns that would break the others apart on a narrow terminal."""
 TABLES = ("networks", "data", "tasks", "gpus")
 
 
@@ -24,11 +26,12 @@ def list_tables(
     from rich.console import Console
     from rich.table import Table
 
+    names = [name for name in rows[0] if name not in ONLY_IN_JSON]
     shown = Table(box=None, header_style="bold")
-    for name in rows[0]:
+    for name in names:
         shown.add_column(name.replace("_", " "), overflow="fold")
     for row in rows:
-        shown.add_row(*[str(value) for value in row.values()])
+        shown.add_row(*[str(row[name]) for name in names])
     Console(highlight=False).print(shown)
 
 

@@ -13,7 +13,7 @@ from octavolt.units import format_count, format_seconds
 
 PLAIN_SECONDS = 5.0
 """At least so long between two plain lines of steps."""
-BAR_CELLS = 17
+BAR_CELLS = 10
 
 
 def percent(fraction: float, digits: int = 1) -> str:
@@ -77,7 +77,7 @@ class Shower:
             if self.live is None:
                 self.live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
                 self.live.start()
-            self.live.update(Text(text), refresh=True)
+            self.live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
         elif time.monotonic() - self.last_plain >= PLAIN_SECONDS:
             self.last_plain = time.monotonic()
             print(text, file=sys.stderr, flush=True)

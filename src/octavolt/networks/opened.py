@@ -95,8 +95,20 @@ def published_classes(entry: Entry, weights: Weights) -> tuple[str, ...]:
 def ready(entry: Entry, weights: Weights, classes: Sequence[str], machine: Machine) -> Network:
     """Return the network on its device, in evaluation, laid out as the policy says."""
     network = entry.build(len(classes))
-    take(network, weights, classes)
+    taken = take(network, weights, classes)
+    fresh = [*taken.replaced, *(name for name in taken.missing if not is_spare(name))]
+    if fresh:
+        raise OctavoltError(
+            f"{weights.source} can't answer: of {entry.name} with {len(classes)} classes it lacks "
+            f"{', '.join(fresh[:4])}{', ...' if len(fresh) > 4 else ''}, or has another shape. "
+            "Train it first, or put back the files that belong together."
+        )
     return placed(network, machine).eval()
+
+
+def is_spare(name: str) -> bool:
+    """Whether an answer needs no such tensor: a part that only training uses, or a counter."""
+    return name.startswith("AuxLogits.") or name.endswith("num_batches_tracked")
 
 
 def placed(network: Network, machine: Machine) -> Network:
