@@ -103,3 +103,11 @@ def test_white_is_the_smallest_usual_level_that_holds_the_highest_value(
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
     assert full_decode(file.getvalue()) == (8, 8, level)
+
+
+@pytest.mark.parametrize("length", range(1, 17))
+@pytest.mark.parametrize("start", [b"hi there, no pic", b"\xff\xd8\xff\xe0aaaabbbbcccc", b"BM" * 8])
+def test_a_file_of_a_few_bytes_is_no_picture(start: bytes, length: int) -> None:
+    for look in (size_of, full_decode):
+        with pytest.raises(ValueError, match=r"."):
+            look(start[:length])

@@ -68,11 +68,12 @@ def opened(payload: bytes | memoryview) -> Image.Image:
     Image.init()
     reasons = []
     for factory, accept in (Image.OPEN[name] for name in Image.ID):
-        accepted = accept is None or accept(beginning)
-        if not accepted or isinstance(accepted, str):
-            continue
-        file.seek(0)
         try:
+            # A reader that looks at more bytes than there are raises, too.
+            accepted = accept is None or accept(beginning)
+            if not accepted or isinstance(accepted, str):
+                continue
+            file.seek(0)
             return factory(file, "")
         except PILLOW_ERRORS as error:
             reasons.append(str(error))
