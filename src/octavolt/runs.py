@@ -91,6 +91,8 @@ def read_json(path: Path) -> Any:
         raise OctavoltError(f"Can't read {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise OctavoltError(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    except RecursionError as error:
+        raise OctavoltError(f"{path} is nested too deeply to be read.") from error
     except json.JSONDecodeError as error:
         raise OctavoltError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from error
     schema = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA

@@ -13,6 +13,8 @@ from octavolt.runs import SCHEMA, read_json
 from octavolt.train.optimizers import OPTIMIZERS
 from octavolt.train.schedules import SCHEDULES
 
+LARGEST_IMAGE_PIXELS = 4096
+"""Height and width of a network's input; a larger number is a slip of the finger."""
 SMALL_DATA_PICTURES = 100_000
 """With fewer pictures, the published recipe, made for 1.28 million, takes too few steps."""
 
@@ -276,6 +278,10 @@ def choose_image_size(entry: Entry, *, asked: int | None, middle_side_pixels: fl
             raise OctavoltError(
                 f"{entry.name} can't see pictures of {asked} pixels: its smallest --image-size is "
                 f"{entry.smallest_image_size}."
+            )
+        if asked > LARGEST_IMAGE_PIXELS:
+            raise OctavoltError(
+                f"--image-size is {asked}; it must be at most {LARGEST_IMAGE_PIXELS}."
             )
         return asked
     enough = max(64, 32 * -(-int(2 * middle_side_pixels) // 32), entry.smallest_image_size)
