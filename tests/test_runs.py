@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from octavolt.errors import OctavoltError
-from octavolt.runs import Lines, read_json, read_lines
+from octavolt.runs import Lines, read_fields, read_json, read_lines
 
 
 def test_json_nested_without_end_is_one_clear_error(tmp_path: Path) -> None:
@@ -34,3 +34,24 @@ def test_lines_that_are_not_to_be_kept_are_dropped(tmp_path: Path) -> None:
     lines.add({"step": 9})
     lines.close()
     assert [row["step"] for row in read_lines(path)] == [1, 9]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "holds list, not an object."),
+        ("{}", ": network is missing; it must be str. The run was edited or is not whole."),
+        (
+            '{"network": 5}',
+            ": network is 5; it must be str. The run was edited or is not whole.",
+        ),
+    ],
+)
+def test_a_file_of_a_run_that_was_edited_is_named_with_the_field(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(content)
+    with pytest.raises(OctavoltError) as raised:
+        read_fields(path, network=str)
+    assert str(raised.value).removeprefix(str(path)).lstrip() == message

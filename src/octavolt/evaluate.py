@@ -24,7 +24,7 @@ from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks.opened import Opened
 from octavolt.ranks import Rank
-from octavolt.runs import SCHEMA, read_json, write_json
+from octavolt.runs import SCHEMA, read_fields, read_json, write_json
 
 BATCH_SIZES = {"cpu": 32, "cuda": 128}
 """Boundaries of batches are fixed, so that on any number of ranks each batch is the same."""
@@ -151,7 +151,7 @@ def evaluate(
 def add_evaluation(run: Path, result: dict[str, Any]) -> None:
     """Write a result into the run, in place of an older one on the same data and split."""
     path = run / "evaluation.json"
-    older = read_json(path)["evaluations"] if path.exists() else []
+    older = read_fields(path, evaluations=list)["evaluations"] if path.exists() else []
     kept = [
         one for one in older if (one["data"], one["split"]) != (result["data"], result["split"])
     ]

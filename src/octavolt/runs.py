@@ -104,6 +104,23 @@ def read_json(path: Path) -> Any:
     return value
 
 
+def read_fields(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+    """Return the JSON object in a file of a run; its named fields are there, of those kinds."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise OctavoltError(f"{path} holds {type(value).__name__}, not an object.")
+    for name, kind in kinds.items():
+        if not isinstance(value.get(name), kind):
+            wanted = " or ".join(
+                one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,))
+            )
+            found = f"is {json.dumps(value[name])[:40]}" if name in value else "is missing"
+            raise OctavoltError(
+                f"{path}: {name} {found}; it must be {wanted}. The run was edited or is not whole."
+            )
+    return value
+
+
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON lines of a file; a last one that was cut off while written is passed over."""
     if not path.exists():

@@ -13,7 +13,7 @@ from octavolt.contract import Recipe
 from octavolt.devices import gpu_count
 from octavolt.errors import OctavoltError
 from octavolt.report import report_run
-from octavolt.runs import find_run, read_json, read_lines
+from octavolt.runs import find_run, read_lines
 from octavolt.train import Request, Stopped, resume, train
 from octavolt.train.settings import read_settings_file
 from octavolt.units import counted, format_seconds
@@ -208,9 +208,3 @@ def cache_folder(flags: Flags, file: Mapping[str, Any]) -> Path | None:
         home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         return Path(home) / "octavolt" / "packed"
     return Path(file["cache"]) if file.get("cache") else None
-
-
-def last_evaluation(run: Path) -> dict[str, Any] | None:
-    """Return the newest evaluation of a run."""
-    path = run / "evaluation.json"
-    return read_json(path)["evaluations"][-1] if path.exists() else None

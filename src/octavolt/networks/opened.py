@@ -11,7 +11,7 @@ from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import ENTRIES, find
 from octavolt.networks.weights import Weights, read_run, read_weights, take
-from octavolt.runs import find_run, read_json
+from octavolt.runs import find_run, read_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ def open_network(named: str, machine: Machine, *, weights: str | None = None) ->
             "or a run; or train it first."
         )
     folder = find_run(named)
-    settings = read_json(folder / "settings.json")
+    settings = read_fields(folder / "settings.json", network=str)
     entry = find(settings["network"])
     found = read_run(folder)
     assert found.classes is not None
@@ -121,11 +121,18 @@ def placed(network: Network, machine: Machine) -> Network:
 
 def read_preprocessing(folder: Path) -> Preprocessing:
     """Return how a run's pictures become inputs."""
-    value = read_json(folder / "preprocessing.json")
+    value = read_fields(
+        folder / "preprocessing.json",
+        image_size=int,
+        crop_fraction=(int, float),
+        mean=list,
+        deviation=list,
+        white_level=int,
+    )
     return Preprocessing(
-        **{
-            **value,
-            "mean": tuple(value["mean"]),
-            "deviation": tuple(value["deviation"]),
-        }
+        image_size=value["image_size"],
+        crop_fraction=value["crop_fraction"],
+        mean=tuple(value["mean"]),
+        deviation=tuple(value["deviation"]),
+        white_level=value["white_level"],
     )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from octavolt.contract import Entry, Network, Published
 from octavolt.errors import OctavoltError, UnknownNameError
 from octavolt.networks import ENTRIES
-from octavolt.runs import find_run, read_json
+from octavolt.runs import find_run, read_fields
 from octavolt.units import counted
 
 MATCHING_FRACTION = 0.5
@@ -80,7 +80,7 @@ def read_run(folder: Path) -> Weights:
             f"{folder} holds no weights.safetensors: it stopped before its first epoch was "
             f"evaluated. Go on with: octavolt train --resume {folder}"
         )
-    classes = tuple(read_json(folder / "labels.json")["classes"])
+    classes = tuple(read_fields(folder / "labels.json", classes=list)["classes"])
     return Weights(tensors=read_state(path), classes=classes, source=str(folder))
 
 

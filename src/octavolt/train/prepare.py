@@ -26,10 +26,10 @@ from octavolt.data.packed import PackedPlan, packed
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import ENTRIES, find
-from octavolt.networks.opened import placed
+from octavolt.networks.opened import placed, read_preprocessing
 from octavolt.networks.weights import check_fits, read_weights, take
 from octavolt.ranks import Rank
-from octavolt.runs import SCHEMA, new_run, read_json, write_bytes, write_json
+from octavolt.runs import SCHEMA, new_run, write_bytes, write_json
 from octavolt.train.log import Note, Tell
 from octavolt.train.optimizers import build_optimizer
 from octavolt.train.settings import (
@@ -262,10 +262,6 @@ def ground(
     run: Path, settings: Settings, data: DataSet, checked: Checked, *, machine: Machine, rank: Rank
 ) -> Ground:
     """Return what a run stands on."""
-    value = read_json(run / "preprocessing.json")
-    preprocessing = Preprocessing(
-        **{**value, "mean": tuple(value["mean"]), "deviation": tuple(value["deviation"])}
-    )
     return Ground(
         run=run,
         settings=settings,
@@ -274,7 +270,7 @@ def ground(
         checked=checked,
         machine=machine,
         rank=rank,
-        preprocessing=preprocessing,
+        preprocessing=read_preprocessing(run),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from octavolt import __version__
 from octavolt.contract import Entry, Recipe
 from octavolt.errors import OctavoltError, UnknownNameError
-from octavolt.runs import SCHEMA, read_json
+from octavolt.runs import SCHEMA, read_fields, read_json
 from octavolt.train.optimizers import OPTIMIZERS
 from octavolt.train.schedules import SCHEDULES
 
@@ -103,7 +103,14 @@ def from_json(value: Mapping[str, Any]) -> Settings:
 
 def read_settings(run: Path) -> Settings:
     """Return the settings of a run."""
-    return from_json(read_json(run / "settings.json"))
+    path = run / "settings.json"
+    value = read_fields(path, network=str, data=str, precision=str, recipe=dict, classes=list)
+    try:
+        return from_json(value)
+    except TypeError as error:  # a field that is missing, or that no recipe has
+        raise OctavoltError(
+            f"{path} is not the settings of a run: {error}. It was edited or is not whole."
+        ) from error
 
 
 def choose_recipe(
