@@ -9,7 +9,8 @@ import simplejpeg
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from octavolt.data.decode import MOST_PIXELS, Scratch, Window, decode, paint, raster
+from octavolt.data.damage import MOST_PIXELS
+from octavolt.data.decode import Scratch, Window, decode, paint, raster
 
 
 def scene(height: int = 60, width: int = 80) -> NDArray[np.uint8]:

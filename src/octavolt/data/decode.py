@@ -9,9 +9,7 @@ pictures are laid on white: what lies under transparent pixels is arbitrary, mos
 never meant to be seen; paper and most viewers are white.
 """
 
-import struct
 import threading
-import zlib
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -22,29 +20,14 @@ from jaxtyping import UInt8
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from octavolt.data.damage import MOST_PIXELS, PILLOW_ERRORS
 from octavolt.data.jpeg import START, JpegHeader, can_be_cut, cut, jpeg_header
 
 Encoded = bytes | memoryview | NDArray[np.uint8] | NDArray[np.uint16]
 """What `Pictures.read` returns."""
-MOST_PIXELS = 178_956_970
-"""Twice 89,478,485, where Pillow, too, takes a picture for an attack on the memory."""
 SHRINKS_LINEARLY = 2.5
 """Up to this ratio the nearest two along each axis are at least four in five of all pixels. OpenCV
 takes eight times as long to average areas, and photos of 500 pixels are shrunk by up to 2.23."""
-DAMAGES = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    IndexError,
-    KeyError,
-    TypeError,
-    RuntimeError,
-    OverflowError,
-    struct.error,
-    zlib.error,
-)
-"""What Pillow's readers raise on damaged files."""
 TURNED = 5
 """From this orientation on, rows are stored as columns."""
 
@@ -316,7 +299,7 @@ def decoded_by_pillow(
         raise ValueError(unreadable(data)) from None
     except Image.DecompressionBombError as error:
         raise ValueError(f"it has over {MOST_PIXELS:,} pixels. Scale it down") from error
-    except DAMAGES as error:
+    except PILLOW_ERRORS as error:
         raise ValueError(str(error)) from error
 
 
