@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 
 from octavolt import ranks
 from octavolt.contract import DataSet, Examples, Mistake, Network, Pictures, Places, Score, Task
-from octavolt.data import open_data
+from octavolt.data import lasting, open_data
 from octavolt.data.check import check, without_damaged
 from octavolt.data.examples import PictureExamples
 from octavolt.data.loader import Loader
@@ -112,7 +112,7 @@ def evaluate(
     if source is None:
         raise OctavoltError("Say what to evaluate on: --data DATA.")
     found = open_data(source, seed=settings.get("seed", 0))
-    others = source != settings.get("data")
+    others = lasting(source) != settings.get("data")
     if settings.get("skip_damaged") and not others:
         found = without_damaged(found, check(found, threads=opened.machine.threads))
     found = relabelled(found, opened.classes)
@@ -132,7 +132,7 @@ def evaluate(
             rank=rank,
         )
     result = {
-        "data": source,
+        "data": lasting(source),
         "split": chosen,
         "task": opened.task.name,
         "primary_metric": opened.task.primary_metric,

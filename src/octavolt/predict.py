@@ -64,7 +64,7 @@ def inputs(named: Iterable[str]) -> Iterator[str]:
     for one in named:
         if one == "-":
             yield from inputs(line for line in listed() if line)
-        elif Path(one).is_dir():
+        elif one and Path(one).is_dir():
             yield from in_folder(Path(one))
         elif not Path(one).exists() and glob.has_magic(one):
             yield from sorted(glob.glob(one, recursive=True)) or [one]  # noqa: PTH207  (** and /)
@@ -111,6 +111,8 @@ def predict(opened: Opened, named: Iterable[str], *, batch_size: int = 32) -> It
 
 def pixels_of(file: str, preprocessing: Preprocessing) -> UInt8[np.ndarray, "height width 3"]:
     """Return a file's picture as the network sees it, but for the normalization."""
+    if Path(file).exists() and not Path(file).is_file():  # a pipe would be waited for
+        raise ValueError("it is no ordinary file")
     source = raster(Path(file).read_bytes(), white_level=preprocessing.white_level)
     size = preprocessing.image_size
     window = central_crop(

@@ -1,9 +1,11 @@
 """The run folder: everything octavolt knows about a model, in files that ordinary tools read."""
 
+import fcntl
 import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -59,6 +61,23 @@ def all_runs() -> list[Path]:
     """Return the run folders under `runs`, the newest last."""
     found = [path.parent for path in RUNS.glob("*/settings.json")]
     return sorted(found, key=lambda run: ((run / "settings.json").stat().st_mtime_ns, run.name))
+
+
+@contextmanager
+def held(run: Path) -> Iterator[None]:
+    """Keep other processes from training in a run folder for the time of a block.
+
+    The system gives the lock back however the process ends. It is on settings.json, which every run
+    has, so that there is no file of ours to leave behind.
+    """
+    with (run / "settings.json").open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OctavoltError(
+                f"{run} is being trained by another process. Wait until it ends, or stop it first."
+            ) from error
+        yield
 
 
 def write_bytes(path: Path, data: bytes) -> None:

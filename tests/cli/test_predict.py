@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,10 @@ def test_network_with_weights_of_a_file_needs_no_run(
     weights = run / "weights.safetensors"
     rows = predicted(octavolt, "tests.train.tiny", pictures / "test", "--weights", weights)
     assert {row["label"] for row in rows} <= {"0", "1", "2"}
+
+
+def test_a_pipe_and_an_empty_name_are_refused_at_once(octavolt: Octavolt, run: Path) -> None:
+    os.mkfifo("pipe.jpg")
+    answer = octavolt("predict", run, "pipe.jpg", "")
+    assert answer.status == 2
+    assert answer.err.count("it is no ordinary file") == 2

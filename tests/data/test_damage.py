@@ -111,3 +111,11 @@ def test_a_file_of_a_few_bytes_is_no_picture(start: bytes, length: int) -> None:
     for look in (size_of, full_decode):
         with pytest.raises(ValueError, match=r"."):
             look(start[:length])
+
+
+def test_floating_point_pixels_are_refused_as_training_would() -> None:
+    file = io.BytesIO()
+    Image.fromarray(np.ones((8, 8), np.float32)).save(file, "TIFF")
+    with pytest.raises(ValueError, match=r"^its pixels are floating-point numbers") as raised:
+        full_decode(file.getvalue())
+    assert diagnosis(file.getvalue(), str(raised.value)) == ("not-a-picture", str(raised.value))

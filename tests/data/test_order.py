@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from octavolt.contract import Places
-from octavolt.data.order import epoch_order, epoch_updates, evaluation_batches
+from octavolt.data.order import epoch_order, epoch_updates, evaluation_batches, update_count
 
 COUNT, BATCH = 1003, 64
 ORDER = epoch_order(COUNT, seed=3, epoch=2)
@@ -95,3 +95,14 @@ def test_evaluation_takes_each_sample_once_in_batches_of_fixed_edges(ranks: int)
     }
     edges = [(0, 32), (32, 64), (64, 96), (96, 100)]
     assert batches == {first: list(range(first, stop)) for first, stop in edges}
+
+
+@pytest.mark.parametrize("count", [8, 9, 16, 17, 33, 1])
+@pytest.mark.parametrize("micro", [2, 4, 8])
+def test_a_single_sample_left_over_joins_those_before_it(count: int, micro: int) -> None:
+    order = epoch_order(count, seed=0, epoch=1)
+    updates = [*epoch_updates(order, seed=0, epoch=1, batch_size=8, micro_batch_size=micro)]
+    sizes = [len(one.indices) for update in updates for one in update]
+    assert sum(sizes) == count
+    assert 1 not in sizes or count == 1
+    assert len(updates) == update_count(count, 8)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from octavolt.errors import OctavoltError
+from octavolt.runs import held
 from octavolt.train import Stopped, resume, train
 from octavolt.train.log import Event, StepLogged
 from octavolt.train.settings import Request
@@ -186,3 +187,28 @@ def test_killed_at_random_ten_times_it_gives_the_very_same_weights(
         assert process.exitcode == -signal.SIGKILL
     resume(parts)
     same(whole, parts)
+
+
+def test_a_run_that_is_being_trained_is_not_trained_by_another(data: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with pytest.raises(Stopped):
+        train(request(data, run), tell=StopAt(4))
+    before = (run / "steps.jsonl").read_bytes()
+    with held(run), pytest.raises(OctavoltError) as raised:
+        resume(run)
+    assert str(raised.value) == (
+        f"{run} is being trained by another process. Wait until it ends, or stop it first."
+    )
+    assert (run / "steps.jsonl").read_bytes() == before
+    resume(run)
+
+
+def test_a_run_goes_on_from_another_folder(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    run = tmp_path / "run"
+    with pytest.raises(Stopped):
+        train(request(Path(data.name), run), tell=StopAt(4))
+    monkeypatch.chdir(tmp_path)
+    assert resume(run) == run

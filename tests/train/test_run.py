@@ -8,9 +8,13 @@ import torch
 from safetensors.torch import load_file
 
 from octavolt.contract import Pictures
+from octavolt.errors import OctavoltError
 from octavolt.train import train
 from octavolt.train.prepare import class_weights
 from tests.train.tiny import ENTRY, request, write_pictures
+
+FLAT: dict[str, Any] = {"network": "mobilenet-v2", "image_size": 32}
+"""The last maps have one pixel."""
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +127,20 @@ def test_cache_gives_a_run_of_its_own_that_is_read_from_one_file(
     assert len([*(tmp_path / "cache").glob("*/train.octavolt")]) == 1
     assert len([*(tmp_path / "cache").glob("*/val.octavolt")]) == 1
     assert len(lines(run, "epochs.jsonl")) == 3
+
+
+def test_one_picture_left_over_is_trained_with_on_maps_of_one_pixel(tmp_path: Path) -> None:
+    data = write_pictures(tmp_path / "odd.npz", train=33)
+    changes = {"epochs": 1, "batch_size": 8}
+    run = train(
+        request(data, tmp_path / "run", network="mobilenet-v2", image_size=32, changes=changes)
+    )
+    assert lines(run, "steps.jsonl")[-1]["step"] == 4
+
+
+def test_a_batch_of_one_on_maps_of_one_pixel_is_refused(data: Path, tmp_path: Path) -> None:
+    changes = {"epochs": 1, "batch_size": 1}
+    with pytest.raises(OctavoltError, match=r"^A norm over the batch can't be taken of a single"):
+        train(
+            request(data, tmp_path / "run", network="mobilenet-v2", image_size=32, changes=changes)
+        )

@@ -7,7 +7,7 @@ from octavolt.data import demo, folder, hub, idx, manifest, npz
 from octavolt.data.format import Format
 from octavolt.errors import OctavoltError, nearest
 
-__all__ = ["FORMATS", "Format", "open_data"]
+__all__ = ["FORMATS", "Format", "lasting", "open_data"]
 
 FORMATS: dict[str, Format] = {
     one.name: one
@@ -31,6 +31,12 @@ def open_data(source: str, *, seed: int = 0) -> DataSet:
         if one.recognises(source):
             return one.open(source, seed)
     raise OctavoltError(why_not(source))
+
+
+def lasting(source: str) -> str:
+    """Return a name of the data set that means the same from every folder: a path in full."""
+    path = Path(source).expanduser()
+    return str(path.absolute()) if source != "demo" and path.exists() else source
 
 
 def why_not(source: str) -> str:

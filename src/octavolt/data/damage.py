@@ -29,6 +29,10 @@ PILLOW_ERRORS = (
     Image.DecompressionBombError,
 )
 """What Pillow's readers raise on bytes that are no whole picture: see `Image.open`."""
+FLOATING = (
+    "its pixels are floating-point numbers, of which no value is known to be white. "
+    "Save it with 8 or 16 bits a channel"
+)
 JPEG = b"\xff\xd8"
 TAIL_BYTES = 4096
 """How far from the end the mark of the end may stand: cameras append data of their own."""
@@ -89,6 +93,8 @@ def full_decode(payload: bytes | memoryview) -> tuple[int, int, int]:
         strict_jpeg(payload)
         return *size_of(payload), 255
     with opened(payload) as picture:
+        if picture.mode == "F":
+            raise ValueError(FLOATING)
         try:
             picture.load()
             return picture.height, picture.width, white_level(picture)
@@ -126,6 +132,8 @@ def diagnosis(payload: bytes | memoryview, reason: str) -> tuple[str, str]:
     """Return the kind of fault and what to tell, for bytes that did not decode for that reason."""
     data = bytes(payload)
     size = f"{len(data):,} bytes"
+    if reason == FLOATING:
+        return "not-a-picture", reason
     if not any(data):
         return "not-a-picture", f"all its {size} are zero: a failed copy or a failing disk"
     missing = missing_end(data, reason)

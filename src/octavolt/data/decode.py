@@ -20,7 +20,7 @@ from jaxtyping import UInt8
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from octavolt.data.damage import MOST_PIXELS, PILLOW_ERRORS
+from octavolt.data.damage import FLOATING, MOST_PIXELS, PILLOW_ERRORS
 from octavolt.data.jpeg import START, JpegHeader, can_be_cut, cut, jpeg_header
 
 Encoded = bytes | memoryview | NDArray[np.uint8] | NDArray[np.uint16]
@@ -313,10 +313,7 @@ def unreadable(data: bytes | memoryview) -> str:
 def flattened(image: Image.Image, *, white_level: int) -> UInt8[np.ndarray, "height width 3"]:
     """Return what a picture of any mode shows, on white where it is transparent."""
     if image.mode == "F":
-        raise ValueError(
-            "its pixels are floating-point numbers, of which no value is known to be white. "
-            "Save it with 8 or 16 bits a channel"
-        )
+        raise ValueError(FLOATING)
     if image.mode.startswith("I"):
         return rgb(np.asarray(image).clip(0, 65535).astype(np.uint16), white_level=white_level)
     if image.has_transparency_data:

@@ -1,6 +1,7 @@
 """Which sample comes when, and on which rank: pure functions, the same on any number of ranks."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Int
@@ -33,21 +34,30 @@ def epoch_updates(
 
     Update u, counted from 0, takes the positions [u * batch_size, (u + 1) * batch_size) of the
     epoch; the last may be short. They are cut into micro-batches, of which each rank has a
-    contiguous share: an empty list if there are too few.
+    contiguous share: an empty list if there are too few. A single sample that is left over joins
+    those before it, since a norm over the batch can't be taken of one.
     """
-    for start in range(start_update * batch_size, len(order), batch_size):
-        stop = min(start + batch_size, len(order))
-        firsts = range(start, stop, micro_batch_size)
+    ends = cuts(0, len(order), batch_size)
+    for start, stop in [*pairwise(ends)][start_update:]:
+        edges = cuts(start, stop, micro_batch_size)
         yield [
-            Places(
-                seed=seed,
-                epoch=epoch,
-                first=first,
-                indices=order[first : min(first + micro_batch_size, stop)],
-            )
-            for turn, first in enumerate(firsts)
-            if turn * ranks // len(firsts) == rank
+            Places(seed=seed, epoch=epoch, first=first, indices=order[first:end])
+            for turn, (first, end) in enumerate(pairwise(edges))
+            if turn * ranks // (len(edges) - 1) == rank
         ]
+
+
+def update_count(count: int, batch_size: int) -> int:
+    """Return how many updates `epoch_updates` makes of an epoch of so many samples."""
+    return len(cuts(0, count, batch_size)) - 1
+
+
+def cuts(start: int, stop: int, size: int) -> list[int]:
+    """Return the edges of pieces of `size`; the last is shorter, or longer by one left over."""
+    edges = [*range(start, stop, size), stop]
+    if len(edges) > 2 and size > 1 and edges[-1] - edges[-2] == 1:
+        del edges[-2]
+    return edges
 
 
 def evaluation_batches(

@@ -1,11 +1,13 @@
 """Training: from a request, or from a run that was stopped, to a run folder."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 from octavolt import ranks
 from octavolt.devices import set_up, this_machine
 from octavolt.ranks import Rank, joined
+from octavolt.runs import held
 from octavolt.train import prepare
 from octavolt.train.launch import launched
 from octavolt.train.log import Tell
@@ -62,14 +64,14 @@ def resume(
 
 
 def run_on(ground: Ground, *, resumed: bool, tell: Tell, progress: Progress) -> Path:
-    """Train on a prepared ground."""
-    state = prepare.new_state(ground, prepare.unheard if resumed else tell)
-    train_run(
-        ground,
-        state,
-        prepare.examples(ground, "train", tell, progress),
-        prepare.examples(ground, "val", tell, progress),
-        resumed=resumed,
-        tell=tell,
-    )
+    """Train on a prepared ground, which no other process may train on meanwhile."""
+    with held(ground.run) if ground.rank.leads else nullcontext():
+        train_run(
+            ground,
+            prepare.new_state(ground, tell, resumed=resumed),
+            prepare.examples(ground, "train", tell, progress),
+            prepare.examples(ground, "val", tell, progress),
+            resumed=resumed,
+            tell=tell,
+        )
     return ground.run

@@ -10,6 +10,7 @@ from torch.nn.utils import clip_grad_norm_, get_total_norm
 
 from octavolt import ranks
 from octavolt.contract import Batch, Places
+from octavolt.errors import OctavoltError
 from octavolt.train.optimizers import set_learning_rate
 from octavolt.train.state import TrainState, floating_buffers, update_ema
 from octavolt.train.watch import stop_if_wrong
@@ -99,6 +100,13 @@ def accumulate_gradients(
         if not is_out_of_memory(error):
             raise
         ran_out = True
+    except ValueError as error:
+        if "more than 1 value per channel" not in str(error):
+            raise
+        raise OctavoltError(
+            "A norm over the batch can't be taken of a single sample on a map of one pixel. Use a "
+            "--batch and --micro-batch of at least 2, or a larger --image-size."
+        ) from error
     if ranks.total([float(ran_out)])[0] > 0:
         state.optimizer.zero_grad()
         with torch.no_grad():

@@ -18,7 +18,7 @@ from torch.amp.grad_scaler import GradScaler
 
 from octavolt import __version__, ranks
 from octavolt.contract import DataSet, Entry, Fault, Network, Pictures, Preprocessing, Recipe
-from octavolt.data import open_data
+from octavolt.data import lasting, open_data
 from octavolt.data.check import Checked, check, without_damaged
 from octavolt.data.examples import Augmentation, PictureExamples
 from octavolt.data.fingerprint import check_unchanged, fingerprint
@@ -169,7 +169,7 @@ def resolved(
     settings = Settings(
         network=entry.name if entry.name in ENTRIES else request.network,
         task=entry.tasks[0].name,
-        data=request.data,
+        data=lasting(request.data),
         weights=request.weights,
         image_size=size,
         precision=machine.policy.precision,
@@ -295,12 +295,16 @@ def resume(
     return ground(run, settings, data, checked, machine=machine, rank=rank)
 
 
-def new_state(ground: Ground, tell: Tell) -> TrainState:
-    """Return the network, its weights and its optimizer at the start of a run."""
+def new_state(ground: Ground, tell: Tell, *, resumed: bool) -> TrainState:
+    """Return the network, its weights and its optimizer at the start of a run.
+
+    A resumed run takes all of it from its checkpoint, so the weights it began with may be gone.
+    """
     settings = ground.settings
     torch.manual_seed(settings.seed)
     network = ground.entry.build(len(settings.classes))
-    load_weights(network, ground, tell)
+    if not resumed:
+        load_weights(network, ground, tell)
     network = placed(network, ground.machine)
     state = TrainState(
         network=network,

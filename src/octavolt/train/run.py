@@ -13,7 +13,7 @@ from octavolt import ranks
 from octavolt.contract import Places
 from octavolt.data.examples import PictureExamples
 from octavolt.data.loader import Loader
-from octavolt.data.order import epoch_order, epoch_updates
+from octavolt.data.order import epoch_order, epoch_updates, update_count
 from octavolt.errors import OctavoltError
 from octavolt.evaluate import Scored, score_split
 from octavolt.runs import write_bytes
@@ -54,7 +54,7 @@ class Session:
     @property
     def updates_an_epoch(self) -> int:
         """Return the updates of the parameters in an epoch; the last may take fewer samples."""
-        return -(-len(self.train) // self.ground.settings.recipe.batch_size)
+        return update_count(len(self.train), self.ground.settings.recipe.batch_size)
 
     @property
     def seconds(self) -> float:
