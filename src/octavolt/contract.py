@@ -1,7 +1,7 @@
 """What tables and verbs agree on: read this before you add a network, a task or a format."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Job = Callable[[], None]
+Progress = Callable[[int, int], None]
+"""Takes what is done and how much there is in all."""
+Say = Callable[[str], None]
+"""Takes a sentence for the user."""
 
 
 class Batch(ABC):
@@ -21,7 +25,7 @@ class Batch(ABC):
     @property
     @abstractmethod
     def weight(self) -> float:
-        """What the losses are means over: pictures, or real tokens."""
+        """What the losses are means over: pictures, texts, or real tokens that are predicted."""
 
     @abstractmethod
     def to(self, device: torch.device) -> "ReadyBatch":
@@ -44,7 +48,7 @@ class Network(nn.Module, ABC):
     """
 
     body: nn.Module
-    """The module whose state dict has the names under which others publish weights."""
+    """The module whose state dict has the names and shapes under which others publish weights."""
 
     @abstractmethod
     def losses(self, batch: Any, /) -> dict[str, Float[Tensor, ""]]:
@@ -90,6 +94,16 @@ class Examples(ABC):
     def __len__(self) -> int:
         """Return the number of samples."""
 
+    @property
+    @abstractmethod
+    def lengths(self) -> Int[np.ndarray, " samples"] | None:
+        """Tokens of each sample, so that those of like length go together; None if all are alike."""
+
+    @property
+    @abstractmethod
+    def evaluation_batch_size(self) -> int | None:
+        """Samples in one pass of evaluation; None leaves it to the device."""
+
     @abstractmethod
     def begin(self, places: Places) -> tuple[Batch, Sequence[Job]]:
         """Return a batch to be filled, and the jobs that fill it, in any order, on any thread."""
@@ -97,6 +111,10 @@ class Examples(ABC):
     @abstractmethod
     def name(self, index: int) -> str:
         """Return what a person would call the sample: its file, or file and row."""
+
+    @abstractmethod
+    def show(self, index: int) -> dict[str, str]:
+        """Return the sample for a report: 'jpeg_base64', a small picture, or 'text'."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,10 +157,12 @@ class Mistake:
     """A sample that was answered wrongly, and how sure the network was."""
 
     probability: float
+    """Of the answer that was given; the surest mistakes are shown first."""
     index: int
     """Of the sample in its split."""
-    label: int
-    predicted: int
+    label: str
+    """The right answer, as people read it."""
+    predicted: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,16 +170,22 @@ class Task:
     """What goes in, what comes out, how it is scored."""
 
     name: str
+    modality: str
+    """A name in `data.MODALITIES`: what its samples are."""
+    unit: str
+    """What `Batch.weight` counts, in the singular: 'picture', 'text', 'token'."""
     new_score: Callable[[Sequence[str]], Score]
     """Takes the names of the classes."""
-    present: Callable[[Any, Sequence[str]], list[dict[str, Any]]]
-    """Decoded outputs and classes to what people read, a dictionary a sample."""
-    mistakes: Callable[[Any, Any, Int[np.ndarray, " batch"]], list[Mistake]]
-    """Decoded outputs, their batch and its samples to the wrong answers among them."""
+    present: Callable[[Any, Any, Sequence[str]], list[dict[str, Any]]]
+    """Decoded outputs, their batch and the classes to what people read, a dictionary a sample."""
+    mistakes: Callable[[Any, Any, Int[np.ndarray, " batch"], Sequence[str]], list[Mistake]]
+    """Decoded outputs, their batch, its samples and the classes to the wrong answers among them."""
     primary_metric: str
-    """A key of `Score.result`; larger is better."""
+    """A key of `Score.result`: decides which epoch is the best."""
     tie_metric: str
     """Another, of which less is better: decides where the primary ones are equal."""
+    less_is_better: bool = False
+    """Whether that holds for the primary metric too, as for a perplexity."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +200,37 @@ class Preprocessing:
     deviation: tuple[float, float, float] = (0.229, 0.224, 0.225)
     white_level: int = 65535
     """The value of white in pictures of more than 8 bits a channel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextLimits:
+    """What a network sets for its texts."""
+
+    length: int
+    """Tokens of the longest input, special ones counted."""
+    tokenizer: str
+    """The kind that is trained from the data where none is given: 'wordpiece' or 'bpe'."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the user said of how data are read; None is left to us. Saved in a run's settings."""
+
+    image_size: int | None = None
+    text_column: str | None = None
+    """A name or, without a header, a number from 1; two with a comma between are a pair."""
+    label_column: str | None = None
+    label_separator: str | None = None
+    """What stands between several labels of one text."""
+    tokenizer: str | None = None
+    """'train', 'characters', or the path of a tokenizer's file or folder."""
+    vocabulary_size: int | None = None
+    length: int | None = None
+    """Tokens of a sample at most."""
+    stride: int | None = None
+    """Tokens from one window to the next, where a long text is read in windows."""
+    whole_words: bool = False
+    """Whether masked language modeling hides whole words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +261,8 @@ class Recipe:
     """Epochs in which only the head is trained."""
     early_stop_epochs: int | None = None
     max_gradient_norm: float | None = None
+    dropout: float | None = None
+    """Of the whole network; None leaves what its paper says."""
     crop_scale_min: float = 0.08
     """Smallest share of a picture's area that a random crop takes; 1 takes no crops."""
     mirror: bool = True
@@ -231,40 +290,85 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HubWeights:
+    """A repository of the Hugging Face Hub, or the name under which a user knows one."""
+
+    repository: str
+    licence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What of a network follows from its task, its data and the weights that it starts from."""
+
+    task: str
+    classes: int = 0
+    vocabulary_size: int = 0
+    """Rows that the tokenizer can name; networks pad them inside."""
+    length: int = 0
+    """Tokens of the longest input."""
+    padding_id: int = 0
+    end_id: int | None = None
+    """The token that ends a text, where the tokenizer has one."""
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    """What the `config.json` of published weights says, where sizes are not the entry's own."""
+    dropout: float | None = None
+    checkpoint_activations: bool = False
+    """Whether activations are computed again in the backward pass rather than kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One network in the table."""
 
     name: str
     tasks: tuple[Task, ...]
-    build: Callable[[int], Network]
-    """Takes the number of classes."""
-    build_tiny: Callable[[int], Network]
+    """The first is the one that is meant without `--task`."""
+    build: Callable[[Shape], Network]
+    build_tiny: Callable[[Shape], Network]
     """The same code at a size that trains on a CPU in a second."""
-    tiny_image_size: int
     example_inputs: Callable[[int], tuple[Tensor, ...]]
     """Takes the number of samples."""
-    preprocessing: Preprocessing
+    preprocessing: "Preprocessing | TextLimits"
     recipes: Mapping[str, Recipe]
     """Keys 'published', 'small-data' and 'fine-tune': see `train.settings.choose_recipe`."""
     targets: tuple[Target, ...]
     parameter_count: int
     forward_multiply_adds: int
     """Of one sample at the size of `example_inputs`."""
-    weights: Mapping[str, Published]
+    weights: Mapping[str, Published | HubWeights]
     explain_layer: str
     """Name of the module whose output explanations weigh."""
     paper: str
+    tiny_image_size: int = 32
     smallest_image_size: int = 32
 
 
-class Pictures(ABC):
-    """The pictures of one split as they lie on disk or in memory, with a label each."""
+class Samples(ABC):
+    """The samples of one split as they lie on disk or in memory, with a label each."""
 
     labels: NDArray[np.int64]
+    """Indices into the classes; zeros where the task has no classes."""
 
     def __len__(self) -> int:
-        """Return the number of pictures."""
+        """Return the number of samples."""
         return len(self.labels)
+
+    @abstractmethod
+    def read(self, index: int) -> Any:
+        """Return what the modality's examples are made of. Raises `OSError` if it can't be read."""
+
+    @abstractmethod
+    def name(self, index: int) -> str:
+        """Return the file relative to the data set, or 'file:row'."""
+
+    @abstractmethod
+    def select(self, indices: NDArray[np.int64]) -> "Samples":
+        """Return only those samples, in that order."""
+
+
+class Pictures(Samples):
+    """The pictures of one split as they lie on disk or in memory, with a label each."""
 
     @abstractmethod
     def read(self, index: int) -> bytes | memoryview | NDArray[np.uint8] | NDArray[np.uint16]:
@@ -272,10 +376,6 @@ class Pictures(ABC):
 
         Raises `OSError` if the file can't be read.
         """
-
-    @abstractmethod
-    def name(self, index: int) -> str:
-        """Return the file relative to the data set, or 'file:row'."""
 
     @abstractmethod
     def select(self, indices: NDArray[np.int64]) -> "Pictures":
@@ -291,12 +391,153 @@ class DataSet:
     format: str
     classes: tuple[str, ...]
     """From the training split alone; a label is an index into it."""
-    splits: Mapping[str, Pictures]
-    """Keys among 'train', 'val' and 'test'."""
+    splits: Mapping[str, Any]
+    """`Samples` of the task's modality; keys among 'train', 'val' and 'test'."""
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
     """What was decided by looking, one sentence each: shown to the user."""
     mirrorable: bool = True
     """Whether a mirrored picture keeps its class: not so for digits and letters."""
+    task: str | None = None
+    """The task that the data decide on, where they do: one label a text, or several."""
     root: Path | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Checked(ABC):
+    """All that was found wrong with a data set, by looking at each of its samples."""
+
+    faults: tuple[Fault, ...]
+    """Sorted: what stops training first, then by kind, file and line."""
+
+    @abstractmethod
+    def usable(self, data: DataSet, /) -> DataSet:
+        """Return the data set without its damaged samples; their faults go with them.
+
+        Where that empties a class or a split, the data set has a fault that stops training.
+        """
+
+    @abstractmethod
+    def fingerprint(self, data: DataSet, /) -> bytes:
+        """Return a file that tells these data from any others: a run keeps it as data.tsv.gz."""
+
+    @abstractmethod
+    def check_unchanged(self, file: Path, data: DataSet, /) -> None:
+        """Raise unless the data still are those of the fingerprint in the file."""
+
+    @abstractmethod
+    def digest(self, split: str, /) -> str:
+        """Return what changes if a sample of the split does."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the faults and the figures, ready for JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """What a split's examples are made with."""
+
+    recipe: Recipe | None = None
+    """In training; None makes the examples of evaluation, of which nothing is random."""
+    split: str = "all"
+    digest: str = ""
+    """What changes if a sample of the split does; empty keeps nothing for later."""
+    cache: Path | None = None
+    """Where pictures are re-encoded to, if they are."""
+    threads: int = 1
+    pin: bool = False
+    """Whether batches lie in pinned memory, from which a GPU copies while others work."""
+    local_rank: int = 0
+    say: Say = lambda _: None
+    progress: Progress = lambda _done, _total: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """One thing to predict."""
+
+    name: str
+    """A file, or file and row."""
+    content: Any = None
+    """What was read of it already; None for what is read when it is its turn."""
+
+
+class Preparation(ABC):
+    """How samples become a network's input: decided once, saved with the run, used by all verbs."""
+
+    classes: tuple[str, ...]
+
+    @abstractmethod
+    def shape(self, *, task: str) -> Shape:
+        """Return what a network must be built like to take these inputs."""
+
+    @abstractmethod
+    def save(self, run: Path) -> None:
+        """Write what `Modality.read` needs into a run folder."""
+
+    @abstractmethod
+    def examples(self, samples: Any, making: Making) -> Examples:
+        """Return the samples of one split, ready for the network."""
+
+    @abstractmethod
+    def inputs(self, named: Sequence[str]) -> Iterator[Input]:
+        """Yield what paths, folders, patterns and '-', for standard input, mean, in order.
+
+        A name that means nothing is yielded itself, so that it gets a line of error like a bad one.
+        """
+
+    @abstractmethod
+    def ready(self, one: Input) -> Any:
+        """Return an input as `collate` takes it: on any thread.
+
+        Raises `OSError`, `ValueError` or `MemoryError`, whose message tells what is wrong with it.
+        """
+
+    @abstractmethod
+    def collate(self, ready: Sequence[Any]) -> Batch:
+        """Return the batch of several inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a preparation is made for."""
+
+    entry: Entry
+    task: Task
+    data: DataSet
+    checked: Checked
+    reading: Reading
+    weights_folder: Path | None
+    """Where the weights to start from lie, if in a folder: their tokenizer lies beside them."""
+    say: Say = lambda _: None
+    progress: Progress = lambda _done, _total: None
+
+
+class Modality(ABC):
+    """What samples are, such as pictures: how they are found, checked and made ready."""
+
+    sample: str
+    """What people call one, in the singular."""
+    metavar: str
+    """What `predict` takes, as its messages call it."""
+
+    @abstractmethod
+    def open(self, source: str, *, task: str, seed: int, reading: Reading) -> DataSet:
+        """Return the data set that the user named."""
+
+    @abstractmethod
+    def check(self, data: DataSet, *, threads: int, progress: Progress) -> Checked:
+        """Return all that is wrong with a data set."""
+
+    @abstractmethod
+    def prepare(self, wanted: Wanted) -> Preparation:
+        """Decide how samples become the network's input."""
+
+    @abstractmethod
+    def published(self, entry: Entry, classes: tuple[str, ...], folder: Path | None) -> Preparation:
+        """Return the preparation of weights that come with no run, from their folder if any."""
+
+    @abstractmethod
+    def read(self, run: Path) -> Preparation:
+        """Return the preparation that a run folder holds."""
