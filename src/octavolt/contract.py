@@ -62,6 +62,10 @@ class Network(nn.Module, ABC):
     def head(self) -> Sequence[str]:
         """Return the prefixes, in the body's state dict, of what depends on the classes."""
 
+    @abstractmethod
+    def files(self, classes: Sequence[str], /) -> Mapping[str, Any]:
+        """Return JSON files, by name, with which others open the weights in a run's folder."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
@@ -449,6 +453,8 @@ class Making:
     pin: bool = False
     """Whether batches lie in pinned memory, from which a GPU copies while others work."""
     local_rank: int = 0
+    stride: int | None = None
+    """Tokens from one window of evaluation to the next; None leaves it to the preparation."""
     say: Say = lambda _: None
     progress: Progress = lambda _done, _total: None
 
@@ -467,6 +473,8 @@ class Preparation(ABC):
     """How samples become a network's input: decided once, saved with the run, used by all verbs."""
 
     classes: tuple[str, ...]
+    reading: Reading
+    """What was decided: saved in the run's settings."""
 
     @abstractmethod
     def shape(self, *, task: str) -> Shape:
@@ -521,6 +529,8 @@ class Modality(ABC):
     """What people call one, in the singular."""
     metavar: str
     """What `predict` takes, as its messages call it."""
+    smaller: str
+    """The flag that makes a sample smaller, where memory is short."""
 
     @abstractmethod
     def open(self, source: str, *, task: str, seed: int, reading: Reading) -> DataSet:
@@ -535,7 +545,9 @@ class Modality(ABC):
         """Decide how samples become the network's input."""
 
     @abstractmethod
-    def published(self, entry: Entry, classes: tuple[str, ...], folder: Path | None) -> Preparation:
+    def published(
+        self, entry: Entry, task: Task, classes: tuple[str, ...], folder: Path | None
+    ) -> Preparation:
         """Return the preparation of weights that come with no run, from their folder if any."""
 
     @abstractmethod

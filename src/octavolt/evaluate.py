@@ -1,22 +1,26 @@
 """Evaluation: the task's metrics over a split, in one pass that keeps sums only."""
 
-import base64
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 import torch
-from jaxtyping import UInt8
 
 from octavolt import ranks
-from octavolt.contract import DataSet, Examples, Mistake, Network, Pictures, Places, Score, Task
-from octavolt.data import lasting, open_data
-from octavolt.data.check import check, without_damaged
-from octavolt.data.examples import PictureExamples
+from octavolt.contract import (
+    DataSet,
+    Examples,
+    Making,
+    Mistake,
+    Network,
+    Reading,
+    Samples,
+    Score,
+    Task,
+)
+from octavolt.data import MODALITIES, lasting
 from octavolt.data.loader import Loader
 from octavolt.data.order import evaluation_batches
 from octavolt.data.relabel import Joined, relabelled
@@ -29,7 +33,6 @@ from octavolt.runs import SCHEMA, read_fields, read_json, write_json
 BATCH_SIZES = {"cpu": 32, "cuda": 128}
 """Boundaries of batches are fixed, so that on any number of ranks each batch is the same."""
 MOST_MISTAKES = 24
-THUMBNAIL_PIXELS = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +65,13 @@ def score_split(
     started = time.monotonic()
     score = task.new_score(classes)
     mistakes: list[Mistake] = []
-    size = BATCH_SIZES[machine.device.type]
-    places = evaluation_batches(len(examples), batch_size=size, rank=rank.number, ranks=rank.count)
+    places = evaluation_batches(
+        len(examples),
+        batch_size=examples.evaluation_batch_size or BATCH_SIZES[machine.device.type],
+        rank=rank.number,
+        ranks=rank.count,
+        lengths=examples.lengths,
+    )
     network.eval()
     for loaded in loader.batches(examples, places):
         batch = loaded.batch.to(machine.device)
@@ -71,7 +79,8 @@ def score_split(
             outputs = network(*batch.inputs)
         decoded = network.decode(outputs)
         score.update(decoded, batch)
-        mistakes = surest(mistakes + task.mistakes(decoded, batch, loaded.places.indices))
+        wrong = task.mistakes(decoded, batch, loaded.places.indices, classes)
+        mistakes = surest(mistakes + wrong)
     sums = score.sums()
     ranks.add_up(sums)
     score.load(sums)
@@ -86,8 +95,8 @@ def surest(mistakes: Sequence[Mistake]) -> list[Mistake]:
     return sorted(mistakes, key=lambda one: (-one.probability, one.index))[:MOST_MISTAKES]
 
 
-def chosen_split(data: DataSet, asked: str | None, *, others: bool) -> tuple[str, Pictures]:
-    """Return the pictures to evaluate on, and their split's name.
+def chosen_split(data: DataSet, asked: str | None, *, others: bool) -> tuple[str, Samples]:
+    """Return the samples to evaluate on, and their split's name.
 
     Without a wish it is 'test', or 'val' where there is none; of other data than the run's, 'all'.
     """
@@ -103,24 +112,38 @@ def chosen_split(data: DataSet, asked: str | None, *, others: bool) -> tuple[str
 
 
 def evaluate(
-    opened: Opened, *, data: str | None = None, split: str | None = None, rank: Rank | None = None
+    opened: Opened,
+    *,
+    data: str | None = None,
+    split: str | None = None,
+    reading: Reading | None = None,
+    rank: Rank | None = None,
 ) -> dict[str, Any]:
-    """Return the metrics of a network on a split, and add them to its run's evaluation.json."""
+    """Return the metrics of a network on a split, and add them to its run's evaluation.json.
+
+    `reading` tells how other data than the run's are read; of it, `stride` counts for both.
+    """
     rank = rank or Rank()
+    machine, modality = opened.machine, MODALITIES[opened.task.modality]
     settings = read_json(opened.run / "settings.json") if opened.run else {}
     source = data or settings.get("data")
     if source is None:
         raise OctavoltError("Say what to evaluate on: --data DATA.")
-    found = open_data(source, seed=settings.get("seed", 0))
     others = lasting(source) != settings.get("data")
-    if settings.get("skip_damaged") and not others:
-        found = without_damaged(found, check(found, threads=opened.machine.threads))
-    found = relabelled(found, opened.classes)
-    chosen, pictures = chosen_split(found, split, others=others)
-    examples = PictureExamples(
-        pictures, opened.preprocessing, class_count=len(opened.classes), augmentation=None
+    asked = reading or Reading()
+    found = modality.open(
+        source,
+        task=opened.task.name,
+        seed=settings.get("seed", 0),
+        reading=asked if others else replace(opened.preparation.reading, stride=asked.stride),
     )
-    machine = opened.machine
+    if settings.get("skip_damaged") and not others:
+        checked = modality.check(found, threads=machine.threads, progress=lambda _done, _all: None)
+        found = checked.usable(found)
+    found = relabelled(found, opened.classes)
+    chosen, samples = chosen_split(found, split, others=others)
+    making = Making(split=chosen, threads=machine.threads, stride=asked.stride)
+    examples = opened.preparation.examples(samples, making)
     with Loader(threads=machine.threads, ahead=machine.ahead) as loader:
         scored = score_split(
             opened.network,
@@ -140,8 +163,8 @@ def evaluate(
         "classes": list(opened.classes),
         "precision": machine.policy.precision,
         "seconds": scored.seconds,
-        "samples_per_second": len(examples) / scored.seconds,
-        "mistakes": [shown(one, examples, opened.classes) for one in scored.mistakes],
+        "samples_per_second": len(samples) / scored.seconds,
+        "mistakes": [shown(one, examples) for one in scored.mistakes],
     }
     if opened.run is not None and rank.leads:
         add_evaluation(opened.run, result)
@@ -158,32 +181,12 @@ def add_evaluation(run: Path, result: dict[str, Any]) -> None:
     write_json(path, {"schema": SCHEMA, "evaluations": [*kept, result]})
 
 
-def shown(mistake: Mistake, examples: PictureExamples, classes: Sequence[str]) -> dict[str, Any]:
-    """Return a mistake as people see it, with the picture as the network saw it."""
+def shown(mistake: Mistake, examples: Examples) -> dict[str, Any]:
+    """Return a mistake as people see it, with the sample."""
     return {
         "name": examples.name(mistake.index),
-        "label": classes[mistake.label],
-        "predicted": classes[mistake.predicted],
+        "label": mistake.label,
+        "predicted": mistake.predicted,
         "probability": mistake.probability,
-        "jpeg_base64": thumbnail(pixels_of(examples, mistake.index)),
+        **examples.show(mistake.index),
     }
-
-
-def pixels_of(examples: PictureExamples, index: int) -> UInt8[np.ndarray, "height width 3"]:
-    """Return one picture as the network sees it, but for the normalization."""
-    places = Places(seed=0, epoch=0, first=0, indices=np.array([index], dtype=np.int64))
-    batch, jobs = examples.begin(places)
-    for job in jobs:
-        job()
-    return batch.pixels[0].numpy()
-
-
-def thumbnail(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
-    """Return a small JPEG of a picture in base64."""
-    side = max(pixels.shape[:2])
-    ratio = THUMBNAIL_PIXELS / side
-    method = cv2.INTER_AREA if ratio < 1 else cv2.INTER_NEAREST
-    size = (max(1, round(pixels.shape[1] * ratio)), max(1, round(pixels.shape[0] * ratio)))
-    small = cv2.resize(np.ascontiguousarray(pixels[:, :, ::-1]), size, interpolation=method)
-    _, encoded = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 85])
-    return base64.b64encode(encoded.tobytes()).decode()

@@ -50,7 +50,7 @@ class Shower:
         return (
             f"epoch {event.epoch}/{event.epochs}  {bar}  {percent(event.epoch_fraction, 0)}  "
             f"loss {event.loss:.3f}{self.last_metric}  "
-            f"{event.samples_per_second:,.0f} samples/s  "
+            f"{event.samples_per_second:,.0f} {event.unit}s/s  "
             f"wait {percent(event.waiting_fraction, 0)}  {format_seconds(event.seconds_left)} left"
         )
 

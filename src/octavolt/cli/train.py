@@ -9,12 +9,12 @@ from octavolt.errors import OctavoltError
 
 
 def train(
-    network: Annotated[str | None, typer.Argument(help="resnet50, mobilenet-v2, ...")] = None,
+    network: Annotated[str | None, typer.Argument(help="mobilenet-v2, bert, gpt2, ...")] = None,
     data: Annotated[
-        str | None, typer.Option(help="A folder, CSV, .npz, hub:NAME or demo.", show_default=False)
+        str | None, typer.Option(help="A folder, a file, hub:NAME or demo.", show_default=False)
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="none, imagenet, a file or a run to start from.")
+        str | None, typer.Option(help="none, a published name, a file, a folder or a run to start from.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="The run folder; otherwise runs/NETWORK-DATA-TIME.")
@@ -30,11 +30,35 @@ def train(
     accumulate: Annotated[
         int | None, typer.Option(min=1, help="Passes an update, in place of --micro-batch.")
     ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="What to train a network for that can do several things.")
+    ] = None,
     image_size: Annotated[int | None, typer.Option(help="Height and width in pixels.")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column of texts; two with a comma between are a pair.")
+    ] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column of labels.")] = None,
+    label_separator: Annotated[
+        str | None, typer.Option(help="What stands between several labels of one text.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="train, characters, or a file or folder; otherwise the weights' own."),
+    ] = None,
+    vocabulary_size: Annotated[
+        int | None, typer.Option(help="Tokens of a tokenizer that is trained.")
+    ] = None,
+    length: Annotated[int | None, typer.Option(help="Tokens of a sample at most.")] = None,
+    stride: Annotated[
+        int | None, typer.Option(help="Tokens between windows over a long text.")
+    ] = None,
+    whole_words: Annotated[
+        bool, typer.Option("--whole-words", help="Mask whole words, not pieces of them.")
+    ] = False,
     learning_rate: Annotated[float | None, typer.Option(help="At its highest.")] = None,
-    optimizer: Annotated[str | None, typer.Option(help="sgd, adam, adamw or rmsprop.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd, adam, adamw, lamb or rmsprop.")] = None,
     schedule: Annotated[
-        str | None, typer.Option(help="constant, step, cosine or one-cycle.")
+        str | None, typer.Option(help="constant, step, cosine, one-cycle, linear or inverse-sqrt.")
     ] = None,
     warmup_epochs: Annotated[float | None, typer.Option(help="Epochs of warm-up.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Not on norms and biases.")] = None,
@@ -50,6 +74,15 @@ def train(
     early_stop: Annotated[
         int | None, typer.Option(help="Stop after so many epochs without a better one.")
     ] = None,
+    dropout: Annotated[
+        float | None, typer.Option(help="Of a language network; 0 drops nothing.")
+    ] = None,
+    checkpoint_activations: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoint-activations", help="Save memory: compute activations twice."
+        ),
+    ] = False,
     clip: Annotated[float | None, typer.Option(help="Largest norm of the gradients.")] = None,
     crop_scale: Annotated[
         float | None, typer.Option(help="Least share of a picture in a random crop; 1: no crops.")
@@ -68,7 +101,7 @@ def train(
     processes: Annotated[int | None, typer.Option(min=1, help="Processes, on a CPU.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads a process.")] = None,
     skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Leave damaged pictures out and go on.")
+        bool, typer.Option("--skip-damaged", help="Leave damaged samples out and go on.")
     ] = False,
     cache: Annotated[
         bool, typer.Option("--cache", help="Re-encode pictures once to a bounded size.")

@@ -8,8 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from octavolt.cli.show import Counting, Shower, percent
-from octavolt.contract import Recipe
+from octavolt.cli.show import Counting, Shower, metric_value, short_name
+from octavolt.contract import Reading, Recipe
 from octavolt.devices import gpu_count
 from octavolt.errors import OctavoltError
 from octavolt.report import report_run
@@ -34,6 +34,7 @@ RECIPE_FLAGS = {
     "freeze_epochs": "freeze_epochs",
     "early_stop": "early_stop_epochs",
     "clip": "max_gradient_norm",
+    "dropout": "dropout",
     "crop_scale": "crop_scale_min",
     "mirror": "mirror",
 }
@@ -42,6 +43,8 @@ NOT_SAID: dict[str, Any] = {
     "batch": "auto",
     "skip_damaged": False,
     "cache": False,
+    "whole_words": False,
+    "checkpoint_activations": False,
     "as_json": False,
 }
 
@@ -104,10 +107,10 @@ def ending(verb: Any, shower: Shower, flags: Flags) -> None:
 
 def best_line(best: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> str:
     """Return what is said of the epoch whose weights were kept."""
-    value = best["val"].get("top1_fraction")
-    metric = "" if value is None else f", val top-1 {percent(value)}"
+    name = best["metric"]
     return (
-        f"best: epoch {best['epoch']} of {len(epochs)}{metric}, in "
+        f"best: epoch {best['epoch']} of {len(epochs)}, val {short_name(name)} "
+        f"{metric_value(name, best['val'][name])}, in "
         f"{format_seconds(epochs[-1]['seconds'])}."
     )
 
@@ -158,13 +161,17 @@ def requested(flags: Flags) -> Request:
         data=data,
         weights=said("weights", "none"),
         output=flags.get("output"),
-        image_size=said("image_size", None),
+        task=said("task", None),
+        reading=reading(flags, file),
         precision=said("precision", "auto"),
         seed=said("seed", 0),
         processes=process_count(flags, file),
         recipe=flags.get("recipe", file.get("recipe_name")),
         changes=known_changes(changes),
         micro_batch_size=micro_batch(flags, file, changes),
+        checkpoint_activations=bool(
+            flags["checkpoint_activations"] or file.get("checkpoint_activations", False)
+        ),
         skip_damaged=bool(flags["skip_damaged"] or file.get("skip_damaged", False)),
         cache=cache_folder(flags, file),
         save_minutes=said("save_minutes", 10.0),
@@ -172,6 +179,13 @@ def requested(flags: Flags) -> Request:
         log_steps=file.get("log_steps", 10),
         threads=said("threads", None),
     )
+
+
+def reading(flags: Flags, file: Mapping[str, Any]) -> Reading:
+    """Return what was said of how data are read; flags go before the file."""
+    names = [one.name for one in fields(Reading)]
+    said = {name: flags[name] for name in names if NOT_SAID.get(name) != flags.get(name)}
+    return Reading(**{**file.get("reading", {}), **said})
 
 
 def known_changes(changes: dict[str, Any]) -> dict[str, Any]:

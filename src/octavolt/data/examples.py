@@ -1,9 +1,11 @@
 """Pictures, made ready for a network: cropped, resized, mirrored, side by side in a batch."""
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import cv2
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
@@ -15,6 +17,7 @@ from octavolt.data.decode import Scratch, paint, raster
 from octavolt.errors import OctavoltError
 from octavolt.tasks.image_classification import PictureBatch
 
+THUMBNAIL_PIXELS = 160
 MIXUP = 1
 """The purpose of a pair's draw: apart from that of crops, which then are the same without it."""
 
@@ -56,9 +59,27 @@ class PictureExamples(Examples):
         """Return the number of pictures."""
         return len(self.pictures)
 
+    @property
+    def lengths(self) -> None:
+        """Return None: all pictures of a batch have the same size."""
+        return
+
+    @property
+    def evaluation_batch_size(self) -> None:
+        """Return None: the device decides."""
+        return
+
     def name(self, index: int) -> str:
         """Return the picture's file, or file and row."""
         return self.pictures.name(index)
+
+    def show(self, index: int) -> dict[str, str]:
+        """Return a picture as the network sees it, but for the normalization, as a small JPEG."""
+        places = Places(seed=0, epoch=0, first=0, indices=np.array([index], dtype=np.int64))
+        batch, jobs = self.begin(places)
+        for job in jobs:
+            job()
+        return {"jpeg_base64": thumbnail(batch.pixels[0].numpy())}
 
     def begin(self, places: Places) -> tuple[PictureBatch, Sequence[Job]]:
         """Return a batch to be filled, and a job a picture, in the order of the places."""
@@ -118,6 +139,17 @@ class PictureExamples(Examples):
                 f"{self.name(index)}: {error}. Mend or remove it; a training leaves damaged "
                 "pictures out with --skip-damaged."
             ) from error
+
+
+def thumbnail(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
+    """Return a small JPEG of a picture in base64."""
+    side = max(pixels.shape[:2])
+    ratio = THUMBNAIL_PIXELS / side
+    method = cv2.INTER_AREA if ratio < 1 else cv2.INTER_NEAREST
+    size = (max(1, round(pixels.shape[1] * ratio)), max(1, round(pixels.shape[0] * ratio)))
+    small = cv2.resize(np.ascontiguousarray(pixels[:, :, ::-1]), size, interpolation=method)
+    _, encoded = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, 85])
+    return base64.b64encode(encoded.tobytes()).decode()
 
 
 def own_shares(places: Places, *, alpha: float, count: int) -> Float[Tensor, " batch"]:

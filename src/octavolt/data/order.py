@@ -9,14 +9,38 @@ from jaxtyping import Int
 from octavolt.contract import Places
 
 
-def epoch_order(count: int, *, seed: int, epoch: int) -> Int[np.ndarray, " count"]:
+BUCKET_BATCHES = 50
+"""Batches that are sorted by length together: enough for little padding, few enough to shuffle."""
+
+
+def epoch_order(
+    count: int,
+    *,
+    seed: int,
+    epoch: int,
+    batch_size: int = 1,
+    lengths: Int[np.ndarray, " count"] | None = None,
+) -> Int[np.ndarray, " count"]:
     """Return the samples of an epoch, each once, shuffled.
+
+    With `lengths`, those of like length stand in the same batch, and the batches are shuffled.
 
     Sorting random words shuffles, and NumPy promises the same words in all its versions, which it
     does not for `permutation`: a run may be resumed after an upgrade.
     """
     words = np.random.SFC64([seed, epoch]).random_raw(count)
-    return np.argsort(words, kind="stable").astype(np.int64)
+    order = np.argsort(words, kind="stable").astype(np.int64)
+    if lengths is None:
+        return order
+    bucket = BUCKET_BATCHES * batch_size
+    pieces = [order[first : first + bucket] for first in range(0, count, bucket)]
+    near = np.concatenate(
+        [piece[np.argsort(lengths[piece], kind="stable")] for piece in pieces] or [order]
+    )
+    whole = count // batch_size
+    turns = np.argsort(words[:whole], kind="stable")
+    batches = near[: whole * batch_size].reshape(whole, batch_size)[turns].reshape(-1)
+    return np.concatenate([batches, near[whole * batch_size :]])
 
 
 def epoch_updates(
@@ -61,12 +85,20 @@ def cuts(start: int, stop: int, size: int) -> list[int]:
 
 
 def evaluation_batches(
-    count: int, *, batch_size: int, rank: int = 0, ranks: int = 1
+    count: int,
+    *,
+    batch_size: int,
+    rank: int = 0,
+    ranks: int = 1,
+    lengths: Int[np.ndarray, " count"] | None = None,
 ) -> Iterator[Places]:
-    """Yield one rank's batches of all samples, in their own order; batches go round the ranks.
+    """Yield one rank's batches of all samples; batches go round the ranks.
 
-    Their edges depend on the batch size alone, so that a sum over all is the same on any ranks.
+    They stand in their own order, or with `lengths` the longest first, so that memory that is short
+    shows at once. Edges of batches depend on nothing else, so that a sum over all is the same on
+    any number of ranks.
     """
+    order = np.arange(count) if lengths is None else np.argsort(-lengths, kind="stable")
     for first in range(rank * batch_size, count, ranks * batch_size):
-        indices = np.arange(first, min(first + batch_size, count), dtype=np.int64)
+        indices = order[first : first + batch_size].astype(np.int64)
         yield Places(seed=0, epoch=0, first=first, indices=indices)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from octavolt.contract import DataSet, Pictures
+from octavolt.contract import DataSet, Samples
 from octavolt.errors import OctavoltError, nearest
 
 
@@ -31,26 +32,26 @@ def relabelled(data: DataSet, classes: Sequence[str]) -> DataSet:
     return replace(data, classes=tuple(classes), splits=splits)
 
 
-class Joined(Pictures):
-    """The pictures of several splits, one after the other."""
+class Joined(Samples):
+    """The samples of several splits, one after the other."""
 
-    def __init__(self, parts: Sequence[Pictures]) -> None:
+    def __init__(self, parts: Sequence[Samples]) -> None:
         self.parts = tuple(parts)
         self.labels = np.concatenate([part.labels for part in parts])
         self.ends = np.cumsum([len(part) for part in parts])
 
-    def place(self, index: int) -> tuple[Pictures, int]:
-        """Return the part that holds the picture, and which of its pictures it is."""
+    def place(self, index: int) -> tuple[Samples, int]:
+        """Return the part that holds the sample, and which of its samples it is."""
         part = int(np.searchsorted(self.ends, index, side="right"))
         return self.parts[part], index - (int(self.ends[part - 1]) if part else 0)
 
-    def read(self, index: int) -> bytes | memoryview | NDArray[np.uint8] | NDArray[np.uint16]:
+    def read(self, index: int) -> Any:
         """Return what the part reads."""
         part, inner = self.place(index)
         return part.read(inner)
 
     def name(self, index: int) -> str:
-        """Return the part's name of the picture."""
+        """Return the part's name of the sample."""
         part, inner = self.place(index)
         return part.name(inner)
 

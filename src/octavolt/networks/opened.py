@@ -1,14 +1,14 @@
 """A network with its weights, ready to answer."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from octavolt.contract import Entry, Network, Preprocessing, Task
+from octavolt.contract import Entry, Modality, Network, Preparation, Published, Shape, Task
 from octavolt.devices import Machine
-from octavolt.errors import OctavoltError
+from octavolt.errors import OctavoltError, UnknownNameError
 from octavolt.networks import ENTRIES, find
 from octavolt.networks.weights import Weights, read_run, read_weights, take
 from octavolt.runs import find_run, read_fields
@@ -22,55 +22,83 @@ class Opened:
     entry: Entry
     task: Task
     classes: tuple[str, ...]
-    preprocessing: Preprocessing
+    preparation: Preparation
     machine: Machine
     run: Path | None
 
 
-def open_network(named: str, machine: Machine, *, weights: str | None = None) -> Opened:
+def open_network(
+    named: str,
+    machine: Machine,
+    modalities: Mapping[str, Modality],
+    *,
+    weights: str | None = None,
+    task: str | None = None,
+) -> Opened:
     """Return the network of a run, or one of the table with published or given weights."""
     if weights is not None:
-        return open_entry(find(named), read_weights(find(named), weights), machine)
+        entry = find(named)
+        chosen = choose_task(entry, task)
+        return open_entry(entry, chosen, read_weights(entry, weights), machine, modalities)
     if named.lower().replace("_", "-") in ENTRIES and not (Path("runs") / named).exists():
         raise OctavoltError(
             f"'{named}' is a network, not a run. Give its weights too: --weights imagenet, a file "
             "or a run; or train it first."
         )
     folder = find_run(named)
-    settings = read_fields(folder / "settings.json", network=str)
+    settings = read_fields(folder / "settings.json", network=str, task=str)
     entry = find(settings["network"])
     found = read_run(folder)
     assert found.classes is not None
-    network = ready(entry, found, found.classes, machine)
+    chosen = choose_task(entry, settings["task"])
+    preparation = modalities[chosen.modality].read(folder)
     return Opened(
-        network=network,
+        network=ready(entry, found, preparation.shape(task=chosen.name), found.classes, machine),
         entry=entry,
-        task=entry.tasks[0],
+        task=chosen,
         classes=found.classes,
-        preprocessing=read_preprocessing(folder),
+        preparation=preparation,
         machine=machine,
         run=folder,
     )
 
 
-def open_entry(entry: Entry, weights: Weights, machine: Machine) -> Opened:
+def choose_task(entry: Entry, asked: str | None) -> Task:
+    """Return the task of that name, or the network's first."""
+    if asked is None:
+        return entry.tasks[0]
+    known = {task.name: task for task in entry.tasks}
+    typed = asked.lower().replace("_", "-")
+    if typed not in known:
+        raise UnknownNameError(f"task of {entry.name}", asked, known)
+    return known[typed]
+
+
+def open_entry(
+    entry: Entry,
+    task: Task,
+    weights: Weights,
+    machine: Machine,
+    modalities: Mapping[str, Modality],
+) -> Opened:
     """Return a network of the table with weights that come with no run."""
-    classes = weights.classes or published_classes(entry, weights)
+    with torch.device("meta"):
+        heads = entry.build(Shape(task=task.name, classes=1, sizes=weights.sizes)).head()
+    classes = (weights.classes or published_classes(entry, weights, heads)) if heads else ()
+    preparation = modalities[task.modality].published(entry, task, classes, weights.folder)
     return Opened(
-        network=ready(entry, weights, classes, machine),
+        network=ready(entry, weights, preparation.shape(task=task.name), classes, machine),
         entry=entry,
-        task=entry.tasks[0],
+        task=task,
         classes=classes,
-        preprocessing=entry.preprocessing,
+        preparation=preparation,
         machine=machine,
         run=None,
     )
 
 
-def published_classes(entry: Entry, weights: Weights) -> tuple[str, ...]:
+def published_classes(entry: Entry, weights: Weights, heads: Sequence[str]) -> tuple[str, ...]:
     """Return the published names if there are as many as the head has rows, else numbers."""
-    with torch.device("meta"):
-        heads = entry.build(1).head()
     rows = next(
         (
             len(tensor)
@@ -86,15 +114,17 @@ def published_classes(entry: Entry, weights: Weights) -> tuple[str, ...]:
             f"{entry.name} --weights {weights.source} --data YOURS"
         )
     for published in entry.weights.values():
-        names = published.classes()
+        names = published.classes() if isinstance(published, Published) else ()
         if len(names) == rows:
             return names
     return tuple(str(index) for index in range(rows))
 
 
-def ready(entry: Entry, weights: Weights, classes: Sequence[str], machine: Machine) -> Network:
+def ready(
+    entry: Entry, weights: Weights, shape: Shape, classes: Sequence[str], machine: Machine
+) -> Network:
     """Return the network on its device, in evaluation, laid out as the policy says."""
-    network = entry.build(len(classes))
+    network = entry.build(replace(shape, sizes=weights.sizes))
     taken = take(network, weights, classes)
     fresh = [*taken.replaced, *(name for name in taken.missing if not is_spare(name))]
     if fresh:
@@ -117,22 +147,3 @@ def placed(network: Network, machine: Machine) -> Network:
     if machine.policy.channels_last:
         network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
-
-
-def read_preprocessing(folder: Path) -> Preprocessing:
-    """Return how a run's pictures become inputs."""
-    value = read_fields(
-        folder / "preprocessing.json",
-        image_size=int,
-        crop_fraction=(int, float),
-        mean=list,
-        deviation=list,
-        white_level=int,
-    )
-    return Preprocessing(
-        image_size=value["image_size"],
-        crop_fraction=value["crop_fraction"],
-        mean=tuple(value["mean"]),
-        deviation=tuple(value["deviation"]),
-        white_level=value["white_level"],
-    )

@@ -5,13 +5,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from octavolt import ranks
+from octavolt.contract import Progress
 from octavolt.devices import set_up, this_machine
 from octavolt.ranks import Rank, joined
 from octavolt.runs import held
 from octavolt.train import prepare
 from octavolt.train.launch import launched
 from octavolt.train.log import Tell
-from octavolt.train.prepare import Ground, Progress
+from octavolt.train.prepare import Ground
 from octavolt.train.run import Stopped, train_run
 from octavolt.train.settings import Request, check_request, read_settings
 

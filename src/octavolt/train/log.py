@@ -29,6 +29,8 @@ class StepLogged:
     epochs: int
     epoch_fraction: float
     loss: float
+    unit: str
+    """What the samples are, in the singular."""
     samples_per_second: float
     waiting_fraction: float
     seconds_left: float

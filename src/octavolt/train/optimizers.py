@@ -8,6 +8,7 @@ from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
 
 from octavolt.contract import Recipe
+from octavolt.train.lamb import Lamb
 
 Groups = list[dict[str, Any]]
 
@@ -43,31 +44,44 @@ def rmsprop(groups: Groups, recipe: Recipe) -> Optimizer:
     )
 
 
+def lamb(groups: Groups, recipe: Recipe) -> Optimizer:
+    """Return LAMB: You et al. 2020, for batches of thousands."""
+    return Lamb(groups, lr=recipe.learning_rate)
+
+
 OPTIMIZERS: dict[str, Callable[[Groups, Recipe], Optimizer]] = {
     "sgd": sgd,
     "adam": adam,
     "adamw": adamw,
     "rmsprop": rmsprop,
+    "lamb": lamb,
 }
 
 
-def decays(parameter: nn.Parameter) -> bool:
+POSITIONS = ("position_embeddings.weight", "wpe.weight")
+"""Endings of the names of learned positions, on which weight decay is not meant either."""
+
+
+def decays(name: str, parameter: nn.Parameter) -> bool:
     """Whether weight decay is meant for a parameter: norms and biases have one axis or none."""
-    return parameter.ndim > 1
+    return parameter.ndim > 1 and not name.endswith(POSITIONS)
 
 
-def build_optimizer(parameters: Iterable[nn.Parameter], recipe: Recipe) -> Optimizer:
-    """Return the recipe's optimizer; weight decay spares norms and biases unless it says else."""
-    all_parameters = list(parameters)
+def build_optimizer(named: Iterable[tuple[str, nn.Parameter]], recipe: Recipe) -> Optimizer:
+    """Return the recipe's optimizer; weight decay spares norms, biases and positions unless told.
+
+    A tensor that is tied to another comes once, under the first of its names.
+    """
+    parameters = list(named)
     if recipe.decay_norms_and_biases:
-        groups: Groups = [{"params": all_parameters, "weight_decay": recipe.weight_decay}]
+        every = [one for _, one in parameters]
+        groups: Groups = [{"params": every, "weight_decay": recipe.weight_decay}]
     else:
+        decayed = [one for name, one in parameters if decays(name, one)]
+        spared = [one for name, one in parameters if not decays(name, one)]
         groups = [
-            {
-                "params": [one for one in all_parameters if decays(one)],
-                "weight_decay": recipe.weight_decay,
-            },
-            {"params": [one for one in all_parameters if not decays(one)], "weight_decay": 0.0},
+            {"params": decayed, "weight_decay": recipe.weight_decay},
+            {"params": spared, "weight_decay": 0.0},
         ]
     return OPTIMIZERS[recipe.optimizer](groups, recipe)
 

@@ -2,32 +2,39 @@
 
 import platform
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torchvision
-from jaxtyping import Float
-from torch import Tensor
 from torch.amp.grad_scaler import GradScaler
 
 from octavolt import __version__, ranks
-from octavolt.contract import DataSet, Entry, Fault, Network, Pictures, Preprocessing, Recipe
-from octavolt.data import lasting, open_data
-from octavolt.data.check import Checked, check, without_damaged
-from octavolt.data.examples import Augmentation, PictureExamples
-from octavolt.data.fingerprint import check_unchanged, fingerprint
-from octavolt.data.packed import PackedPlan, packed
+from octavolt.contract import (
+    Checked,
+    DataSet,
+    Entry,
+    Examples,
+    Fault,
+    Making,
+    Modality,
+    Network,
+    Preparation,
+    Progress,
+    Reading,
+    Recipe,
+    Shape,
+    Task,
+    Wanted,
+)
+from octavolt.data import MODALITIES, lasting
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import ENTRIES, find
-from octavolt.networks.opened import placed, read_preprocessing
-from octavolt.networks.weights import check_fits, read_weights, take
+from octavolt.networks.opened import choose_task, placed
+from octavolt.networks.weights import Weights, check_fits, read_weights, take, written_sizes
 from octavolt.ranks import Rank
 from octavolt.runs import SCHEMA, new_run, write_bytes, write_json
 from octavolt.train.log import Note, Tell
@@ -36,15 +43,14 @@ from octavolt.train.settings import (
     Request,
     Settings,
     changed_recipe,
-    choose_image_size,
+    check_reading,
     choose_recipe,
     to_json,
 )
 from octavolt.train.state import TrainState, start_ema
-from octavolt.units import counted, format_bytes, format_seconds
+from octavolt.units import counted
 
 MOST_FAULTS_SHOWN = 20
-Progress = Callable[[int, int], None]
 
 
 class FaultyDataError(OctavoltError):
@@ -52,9 +58,7 @@ class FaultyDataError(OctavoltError):
 
     def __init__(self, source: str, faults: tuple[Fault, ...]) -> None:
         self.faults = faults
-        lines = [
-            f"{one.file}{f', line {one.line}' if one.line else ''}: {one.problem}" for one in faults
-        ]
+        lines = [f"{place_of(one)}: {one.problem}" for one in faults]
         shown = "\n  ".join(lines[:MOST_FAULTS_SHOWN])
         rest = len(lines) - MOST_FAULTS_SHOWN
         more = f"\n  and {rest} more: octavolt check {source}" if rest > 0 else ""
@@ -70,6 +74,11 @@ class FaultyDataError(OctavoltError):
         )
 
 
+def place_of(fault: Fault) -> str:
+    """Return where a fault is: its file, and the line if one is known."""
+    return f"{fault.file}, line {fault.line}" if fault.line else fault.file
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ground:
     """What a run stands on: its folder, settings, data and machine."""
@@ -77,19 +86,34 @@ class Ground:
     run: Path
     settings: Settings
     entry: Entry
+    task: Task
     data: DataSet
     checked: Checked
+    preparation: Preparation
     machine: Machine
     rank: Rank
-    preprocessing: Preprocessing
+
+    @property
+    def modality(self) -> Modality:
+        """Return what the samples are."""
+        return MODALITIES[self.task.modality]
 
 
 def look_at(
-    source: str, *, seed: int, skip_damaged: bool, machine: Machine, progress: Progress, tell: Tell
+    source: str,
+    *,
+    task: Task,
+    reading: Reading,
+    seed: int,
+    skip_damaged: bool,
+    machine: Machine,
+    progress: Progress,
+    tell: Tell,
 ) -> tuple[DataSet, Checked]:
     """Return a data set, whole, and what a check found; raise on faults that stop."""
-    data = open_data(source, seed=seed)
-    checked = check(data, threads=machine.threads, progress=progress)
+    modality = MODALITIES[task.modality]
+    data = modality.open(source, task=task.name, seed=seed, reading=reading)
+    checked = modality.check(data, threads=machine.threads, progress=progress)
     stopping = tuple(
         one for one in checked.faults if one.stops and not (skip_damaged and one.damaged)
     )
@@ -99,7 +123,7 @@ def look_at(
         tell(Note(text=text))
     warnings = [one for one in checked.faults if not one.stops]
     for one in warnings[:MOST_FAULTS_SHOWN]:
-        tell(Note(text=f"{one.file}: {one.problem}", kind="warning"))
+        tell(Note(text=f"{place_of(one)}: {one.problem}", kind="warning"))
     if len(warnings) > MOST_FAULTS_SHOWN:
         rest = len(warnings) - MOST_FAULTS_SHOWN
         tell(Note(text=f"and {rest} more: octavolt check {source}", kind="warning"))
@@ -107,21 +131,22 @@ def look_at(
     if damaged:
         tell(
             Note(
-                text=f"{counted(len(damaged), 'damaged picture')} left out: see damaged.json.",
+                text=f"{counted(len(damaged), f'damaged {modality.sample}')} left out: see "
+                "damaged.json.",
                 kind="warning",
             )
         )
-    emptied = emptied_faults(without_damaged(data, checked))
+    emptied = emptied_faults(checked.usable(data), modality)
     if emptied:
         raise FaultyDataError(source, emptied)
     return data, checked
 
 
-def emptied_faults(data: DataSet) -> tuple[Fault, ...]:
-    """Return what stops a training once the damaged pictures are left out."""
+def emptied_faults(data: DataSet, modality: Modality) -> tuple[Fault, ...]:
+    """Return what stops a training once the damaged samples are left out."""
     faults = [one for one in data.faults if one.stops]
     if "val" not in data.splits:
-        problem = "no picture in val can be read, so no epoch could be judged"
+        problem = f"no {modality.sample} in val can be read, so no epoch could be judged"
         faults.append(Fault(kind="class-missing", file="val", problem=problem))
     return tuple(faults)
 
@@ -139,44 +164,61 @@ def begin(
     if rank.leads:
         made = resolved(request, entry, machine=machine, rank=rank, progress=progress, tell=tell)
     run, settings, checked = ranks.told(made)
-    data = without_damaged(open_data(settings.data, seed=settings.seed), checked)
-    return ground(run, settings, data, checked, machine=machine, rank=rank)
+    return ground(run, settings, checked, machine=machine, rank=rank)
 
 
 def resolved(
     request: Request, entry: Entry, *, machine: Machine, rank: Rank, progress: Progress, tell: Tell
 ) -> tuple[Path, Settings, Checked]:
     """Check the data, resolve the settings and write the run folder."""
-    data, checked = look_at(
+    task = choose_task(entry, request.task)
+    check_reading(request.reading, task)
+    weights = None if request.weights == "none" else read_weights(entry, request.weights)
+    whole, checked = look_at(
         request.data,
+        task=task,
+        reading=request.reading,
         seed=request.seed,
         skip_damaged=request.skip_damaged,
         machine=machine,
         progress=progress,
         tell=tell,
     )
-    whole, data = data, without_damaged(data, checked)
-    train_count = len(data.splits["train"])
+    data = checked.usable(whole)
+    task = choose_task(entry, data.task or task.name)
+    preparation = MODALITIES[task.modality].prepare(
+        Wanted(
+            entry=entry,
+            task=task,
+            data=data,
+            checked=checked,
+            reading=request.reading,
+            weights_folder=weights.folder if weights else None,
+            say=lambda text: tell(Note(text=text)),
+            progress=progress,
+        )
+    )
     recipe_name, recipe = choose_recipe(
-        entry, asked=request.recipe, weights=request.weights, train_count=train_count
+        entry,
+        asked=request.recipe,
+        weights=request.weights,
+        train_count=len(data.splits["train"]),
     )
     if not data.mirrorable:
         recipe = replace(recipe, mirror=False)
-    recipe = changed_recipe(recipe, request.changes or {})
-    size = choose_image_size(
-        entry, asked=request.image_size, middle_side_pixels=middle_side_pixels(checked)
-    )
+    recipe = changed_recipe(recipe, request.changes or {}, task)
     settings = Settings(
         network=entry.name if entry.name in ENTRIES else request.network,
-        task=entry.tasks[0].name,
+        task=task.name,
         data=lasting(request.data),
         weights=request.weights,
-        image_size=size,
+        reading=preparation.reading,
         precision=machine.policy.precision,
         seed=request.seed,
         recipe_name=recipe_name,
         recipe=recipe,
         micro_batch_size=first_micro_batch(request.micro_batch_size, recipe, rank),
+        checkpoint_activations=request.checkpoint_activations,
         processes=rank.count,
         threads=machine.threads,
         skip_damaged=request.skip_damaged,
@@ -185,25 +227,31 @@ def resolved(
         save_steps=request.save_steps,
         log_steps=request.log_steps,
         classes=data.classes,
-        split_counts={name: len(pictures) for name, pictures in data.splits.items()},
+        split_counts={name: len(samples) for name, samples in data.splits.items()},
     )
-    if request.weights != "none":
-        check_fits(entry, request.weights, data.classes)  # before there is a run folder
+    shape = shape_of(settings, preparation, weights)
+    with torch.device("meta"):
+        network = entry.build(shape)
+    if recipe.freeze_epochs and not network.head():
+        raise OctavoltError(
+            f"{entry.name} has no head of its own for {task.name}, so nothing would be left to "
+            "train: leave --freeze-epochs away."
+        )
+    if weights is not None:
+        check_fits(entry, weights, shape, data.classes)  # before there is a run folder
     run = new_run(request.output, f"{entry.name}-{Path(request.data).stem or 'data'}")
-    write_start(run, settings, entry, whole=whole, checked=checked, machine=machine)
+    write_start(run, settings, preparation, network, whole=whole, checked=checked, machine=machine)
     return run, settings, checked
 
 
-def middle_side_pixels(checked: Checked) -> float:
-    """Return the median of the training pictures' shorter sides."""
-    split = checked.splits["train"]
-    sides = np.minimum(split.heights, split.widths)[split.good]
-    return float(np.median(sides)) if len(sides) else 0.0
-
-
-def digest_of(checked: Checked, split: str) -> str:
-    """Return what changes if a picture of a split does."""
-    return blake2b(checked.splits[split].digests.tobytes(), digest_size=8).hexdigest()
+def shape_of(settings: Settings, preparation: Preparation, weights: Weights | None) -> Shape:
+    """Return what the run's network is built like."""
+    return replace(
+        preparation.shape(task=settings.task),
+        sizes=weights.sizes if weights else {},
+        dropout=settings.recipe.dropout,
+        checkpoint_activations=settings.checkpoint_activations,
+    )
 
 
 def first_micro_batch(asked: int | None, recipe: Recipe, rank: Rank) -> int:
@@ -218,20 +266,20 @@ def first_micro_batch(asked: int | None, recipe: Recipe, rank: Rank) -> int:
 def write_start(
     run: Path,
     settings: Settings,
-    entry: Entry,
+    preparation: Preparation,
+    network: Network,
     *,
     whole: DataSet,
     checked: Checked,
     machine: Machine,
 ) -> None:
     """Write the files that a run has from the start; settings.json, which makes it one, last."""
-    preprocessing = replace(
-        entry.preprocessing, image_size=settings.image_size, white_level=checked.white_level
-    )
     write_json(run / "environment.json", environment(machine))
     write_json(run / "labels.json", {"schema": SCHEMA, "classes": list(settings.classes)})
-    write_json(run / "preprocessing.json", asdict(preprocessing))
-    write_bytes(run / "data.tsv.gz", fingerprint(whole, checked))
+    preparation.save(run)
+    for name, content in network.files(settings.classes).items():
+        write_json(run / name, content)
+    write_bytes(run / "data.tsv.gz", checked.fingerprint(whole))
     damaged = [asdict(one) for one in checked.faults if one.damaged]
     if damaged:
         write_json(run / "damaged.json", damaged)
@@ -259,18 +307,25 @@ def environment(machine: Machine) -> dict[str, Any]:
 
 
 def ground(
-    run: Path, settings: Settings, data: DataSet, checked: Checked, *, machine: Machine, rank: Rank
+    run: Path, settings: Settings, checked: Checked, *, machine: Machine, rank: Rank
 ) -> Ground:
     """Return what a run stands on."""
+    entry = find(settings.network)
+    task = choose_task(entry, settings.task)
+    modality = MODALITIES[task.modality]
+    data = modality.open(
+        settings.data, task=task.name, seed=settings.seed, reading=settings.reading
+    )
     return Ground(
         run=run,
         settings=settings,
-        entry=find(settings.network),
-        data=data,
+        entry=entry,
+        task=task,
+        data=checked.usable(data),
         checked=checked,
+        preparation=modality.read(run),
         machine=machine,
         rank=rank,
-        preprocessing=read_preprocessing(run),
     )
 
 
@@ -282,17 +337,17 @@ def resume(
     if rank.leads:
         data, checked = look_at(
             settings.data,
+            task=choose_task(find(settings.network), settings.task),
+            reading=settings.reading,
             seed=settings.seed,
             skip_damaged=settings.skip_damaged,
             machine=machine,
             progress=progress,
             tell=unheard,
         )
-        check_unchanged(run / "data.tsv.gz", data, checked)
+        checked.check_unchanged(run / "data.tsv.gz", data)
         made = checked
-    checked = ranks.told(made)
-    data = without_damaged(open_data(settings.data, seed=settings.seed), checked)
-    return ground(run, settings, data, checked, machine=machine, rank=rank)
+    return ground(run, settings, ranks.told(made), machine=machine, rank=rank)
 
 
 def new_state(ground: Ground, tell: Tell, *, resumed: bool) -> TrainState:
@@ -302,13 +357,20 @@ def new_state(ground: Ground, tell: Tell, *, resumed: bool) -> TrainState:
     """
     settings = ground.settings
     torch.manual_seed(settings.seed)
-    network = ground.entry.build(len(settings.classes))
-    if not resumed:
-        load_weights(network, ground, tell)
+    weights = None
+    if settings.weights != "none" and not resumed:
+        weights = read_weights(ground.entry, settings.weights)
+    shape = shape_of(settings, ground.preparation, weights)
+    if resumed:
+        shape = replace(shape, sizes=written_sizes(ground.run))
+    network = ground.entry.build(shape)
+    if weights is not None:
+        taken = take(network, weights, settings.classes)
+        tell(Note(text=taken.sentence(weights.source), kind="weights"))
     network = placed(network, ground.machine)
     state = TrainState(
         network=network,
-        optimizer=build_optimizer(network.parameters(), settings.recipe),
+        optimizer=build_optimizer(network.named_parameters(), settings.recipe),
         scaler=GradScaler(ground.machine.device.type, enabled=ground.machine.policy.loss_scaling),
         precision=settings.precision,
         device=ground.machine.device,
@@ -319,77 +381,20 @@ def new_state(ground: Ground, tell: Tell, *, resumed: bool) -> TrainState:
     return state
 
 
-def load_weights(network: Network, ground: Ground, tell: Tell) -> None:
-    """Load the weights that the user named, if any, and say which tensors were taken."""
+def examples(ground: Ground, split: str, tell: Tell, progress: Progress) -> Examples:
+    """Return a split's samples; those of training are augmented as the recipe says."""
     settings = ground.settings
-    if settings.weights == "none":
-        return
-    weights = read_weights(ground.entry, settings.weights)
-    taken = take(network, weights, settings.classes)
-    tell(Note(text=taken.sentence(weights.source), kind="weights"))
-
-
-def examples(ground: Ground, split: str, tell: Tell, progress: Progress) -> PictureExamples:
-    """Return a split's pictures; those of training are augmented as the recipe says."""
-    return PictureExamples(
-        maybe_packed(ground, split, tell, progress),
-        ground.preprocessing,
-        class_count=len(ground.settings.classes),
-        augmentation=augmentation(ground) if split == "train" else None,
-        pin=ground.machine.device.type == "cuda",
+    return ground.preparation.examples(
+        ground.data.splits[split],
+        Making(
+            recipe=settings.recipe if split == "train" else None,
+            split=split,
+            digest=ground.checked.digest(split),
+            cache=Path(settings.cache) if settings.cache else None,
+            threads=ground.machine.threads,
+            pin=ground.machine.device.type == "cuda",
+            local_rank=ground.rank.local_number,
+            say=lambda text: tell(Note(text=text, kind="cache")),
+            progress=progress,
+        ),
     )
-
-
-def augmentation(ground: Ground) -> Augmentation:
-    """Return what training does to pictures and targets."""
-    recipe = ground.settings.recipe
-    pictures = ground.data.splits["train"]
-    return Augmentation(
-        crop_scale_min=recipe.crop_scale_min,
-        mirror=recipe.mirror,
-        mixup_alpha=recipe.mixup_alpha,
-        label_smoothing=recipe.label_smoothing,
-        class_weights=class_weights(pictures, len(ground.settings.classes))
-        if recipe.class_weights
-        else None,
-    )
-
-
-def maybe_packed(ground: Ground, split: str, tell: Tell, progress: Progress) -> Pictures:
-    """Return a split's pictures, re-encoded into one file first if the run was asked to."""
-    pictures = ground.data.splits[split]
-    if ground.settings.cache is None:
-        return pictures
-    digest = digest_of(ground.checked, split)
-
-    def announce(plan: PackedPlan) -> None:
-        tell(
-            Note(
-                text=f"Packing {counted(len(pictures), 'picture')} of {split}: about "
-                f"{format_bytes(plan.bytes)} in {ground.settings.cache}, "
-                f"{format_seconds(plan.seconds)}.",
-                kind="cache",
-            )
-        )
-
-    for turn in (True, False):  # the first rank of each host builds it, the others find it
-        if (ground.rank.local_number == 0) == turn:
-            result = packed(
-                pictures,
-                Path(ground.settings.cache) / f"{digest}-{ground.settings.image_size}",
-                split,
-                image_size=ground.settings.image_size,
-                source_digest=digest,
-                threads=ground.machine.threads,
-                white_level=ground.preprocessing.white_level,
-                announce=announce,
-                progress=progress,
-            )
-        ranks.wait()
-    return result
-
-
-def class_weights(pictures: Pictures, class_count: int) -> Float[Tensor, " classes"]:
-    """Return a weight a class, inverse to its pictures, whose mean over the pictures is 1."""
-    counts = np.bincount(pictures.labels, minlength=class_count)
-    return torch.tensor(len(pictures) / (class_count * np.maximum(counts, 1)), dtype=torch.float32)

@@ -10,8 +10,7 @@ from typing import Any
 from safetensors.torch import save
 
 from octavolt import ranks
-from octavolt.contract import Places
-from octavolt.data.examples import PictureExamples
+from octavolt.contract import Examples, Places
 from octavolt.data.loader import Loader
 from octavolt.data.order import epoch_order, epoch_updates, update_count
 from octavolt.errors import OctavoltError
@@ -25,6 +24,7 @@ from octavolt.train.prepare import Ground
 from octavolt.train.schedules import learning_rate
 from octavolt.train.signals import Asked, noticed
 from octavolt.train.state import TrainState, averaged_weights, freeze_body, train_mode
+from octavolt.units import counted
 
 
 @dataclass(kw_only=True)
@@ -33,8 +33,8 @@ class Session:
 
     ground: Ground
     state: TrainState
-    train: PictureExamples
-    val: PictureExamples
+    train: Examples
+    val: Examples
     loader: Loader
     progress: Progress
     tell: Tell
@@ -49,6 +49,7 @@ class Session:
     window_began: float
     """When the steps began that are not logged yet."""
     window_samples: float = 0.0
+    window_steps: int = 0
     waited_seconds: float = 0.0
 
     @property
@@ -82,8 +83,8 @@ class Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
 def train_run(
     ground: Ground,
     state: TrainState,
-    train: PictureExamples,
-    val: PictureExamples,
+    train: Examples,
+    val: Examples,
     *,
     resumed: bool,
     tell: Tell,
@@ -171,7 +172,13 @@ def run_epoch(session: Session, epoch: int) -> float:
     settings, recipe = ground.settings, ground.settings.recipe
     frozen = epoch <= recipe.freeze_epochs
     freeze_body(state.network, frozen=frozen)
-    order = epoch_order(len(session.train), seed=settings.seed, epoch=epoch)
+    order = epoch_order(
+        len(session.train),
+        seed=settings.seed,
+        epoch=epoch,
+        batch_size=recipe.batch_size,
+        lengths=session.train.lengths,
+    )
     session.window_began = time.monotonic()
     while session.progress.update < session.updates_an_epoch:
         train_mode(state.network, frozen=frozen)
@@ -248,6 +255,7 @@ def count(session: Session, epoch: int, step: Step) -> None:
     """Take a step into where the run stands."""
     before = session.progress
     session.window_samples += step.samples
+    session.window_steps += 1
     session.progress = replace(
         before,
         epoch=epoch,
@@ -270,7 +278,9 @@ def log_steps(session: Session, epoch: int, step: Step) -> None:
     rate = session.window_samples / elapsed
     waiting = min(1.0, session.waited_seconds / elapsed)
     means = {name: value / progress.window_steps for name, value in progress.window_losses.items()}
+    seconds_a_step = elapsed / max(session.window_steps, 1)
     session.window_began, session.window_samples, session.waited_seconds = now, 0.0, 0.0
+    session.window_steps = 0
     session.progress = replace(progress, window_losses={}, window_steps=0)
     if session.log is None:
         return
@@ -298,9 +308,10 @@ def log_steps(session: Session, epoch: int, step: Step) -> None:
             epochs=epochs,
             epoch_fraction=done,
             loss=sum(means.values()),
+            unit=session.ground.task.unit,
             samples_per_second=rate,
             waiting_fraction=waiting,
-            seconds_left=(epochs - epoch + 1 - done) * len(session.train) / rate,
+            seconds_left=(epochs - epoch + 1 - done) * session.updates_an_epoch * seconds_a_step,
         )
     )
 
@@ -314,9 +325,10 @@ def halve(session: Session) -> None:
     if recipe.mixup_alpha:
         half += half % 2
     if half >= size:
+        modality = session.ground.modality
         raise OctavoltError(
-            f"Out of memory with {size} pictures of {session.ground.settings.image_size} pixels in "
-            "one pass, and fewer can't be. Use a smaller --image-size or network."
+            f"Out of memory with {counted(size, modality.sample)} in one pass, and fewer can't be. "
+            f"Use a smaller {modality.smaller} or network."
         )
     passes = -(-recipe.batch_size // (half * session.ground.rank.count))
     session.progress = replace(session.progress, micro_batch_size=half)
@@ -337,7 +349,7 @@ def evaluate_epoch(session: Session) -> Scored:
             session.val,
             session.loader,
             ground.machine,
-            task=ground.entry.tasks[0],
+            task=ground.task,
             classes=ground.settings.classes,
             rank=ground.rank,
         )
@@ -347,8 +359,9 @@ def finish_epoch(session: Session, epoch: int, loss: float, scored: Scored) -> N
     """Keep the weights if they are the best so far, and write the epoch down."""
     ground, progress = session.ground, session.progress
     metrics = scored.metrics
-    task = ground.entry.tasks[0]
-    value = (metrics[task.primary_metric], -metrics[task.tie_metric])
+    task = ground.task
+    sign = -1 if task.less_is_better else 1
+    value = (sign * metrics[task.primary_metric], -metrics[task.tie_metric])
     best = progress.best is None or value > progress.best
     session.progress = replace(
         progress,
@@ -371,6 +384,7 @@ def finish_epoch(session: Session, epoch: int, loss: float, scored: Scored) -> N
                 "train_loss": loss,
                 "val": short,
                 "best": best,
+                "metric": task.primary_metric,
             }
         )
     session.tell(
@@ -393,7 +407,8 @@ def write_weights(session: Session) -> None:
             for name, tensor in session.state.network.body.state_dict().items()
         }
         # One key, since safetensors writes several in random order: equal runs give equal files.
-        metadata = {"network": session.ground.entry.name}
+        # "format" is what transformers asks for.
+        metadata = {"format": "pt"}
         write_bytes(session.ground.run / "weights.safetensors", save(tensors, metadata))
 
 

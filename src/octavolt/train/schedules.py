@@ -1,7 +1,7 @@
 """Learning rates as pure functions of the step."""
 
 from collections.abc import Callable
-from math import cos, pi
+from math import cos, pi, sqrt
 
 from octavolt.contract import Recipe
 
@@ -34,11 +34,18 @@ def one_cycle(done: float, total: float, _recipe: Recipe) -> float:
     return ONE_CYCLE_END + (1 - ONE_CYCLE_END) * 0.5 * (1 + cos(pi * min(1.0, done / total)))
 
 
+def linear(done: float, total: float, _recipe: Recipe) -> float:
+    """Return a straight line from 1 to 0: Devlin et al. 2019, appendix A.2."""
+    return max(0.0, 1 - done / total)
+
+
 SCHEDULES: dict[str, Shape] = {
     "constant": constant,
     "step": step,
     "cosine": cosine,
     "one-cycle": one_cycle,
+    "linear": linear,
+    "inverse-sqrt": constant,  # of the updates from the first on, see `learning_rate`
 }
 
 
@@ -56,5 +63,9 @@ def learning_rate(recipe: Recipe, updates_done: int, updates_an_epoch: int) -> f
         return recipe.learning_rate * min(1.0, start + (1 - start) * climbed)
     if recipe.schedule == "step":  # falls are counted from the first epoch, warm-up or not
         return recipe.learning_rate * step(done, recipe.epochs, recipe)
+    if recipe.schedule == "inverse-sqrt":
+        # Vaswani et al. 2017, section 5.3: from the end of the warm-up, or of the first update, on.
+        whole = max(warmup * updates_an_epoch, 1.0)
+        return recipe.learning_rate * min(1.0, sqrt(whole / (updates_done + 1)))
     shape = SCHEDULES[recipe.schedule]
     return recipe.learning_rate * shape(done - warmup, recipe.epochs - warmup, recipe)

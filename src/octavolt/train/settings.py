@@ -2,21 +2,19 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from octavolt import __version__
-from octavolt.contract import Entry, Recipe
+from octavolt.contract import Entry, Reading, Recipe, Task
 from octavolt.errors import OctavoltError, UnknownNameError
 from octavolt.runs import SCHEMA, read_fields, read_json
 from octavolt.train.optimizers import OPTIMIZERS
 from octavolt.train.schedules import SCHEDULES
 
-LARGEST_IMAGE_PIXELS = 4096
-"""Height and width of a network's input; a larger number is a slip of the finger."""
-SMALL_DATA_PICTURES = 100_000
-"""With fewer pictures, the published recipe, made for 1.28 million, takes too few steps."""
+SMALL_DATA_SAMPLES = 100_000
+"""With fewer samples, the published recipe, made for 1.28 million, takes too few steps."""
 
 KINDS: dict[Any, str] = {
     int: "a whole number",
@@ -38,7 +36,8 @@ class Request:
     data: str
     weights: str = "none"
     output: Path | None = None
-    image_size: int | None = None
+    task: str | None = None
+    reading: Reading = field(default_factory=Reading)
     precision: str = "auto"
     seed: int = 0
     processes: int = 1
@@ -46,6 +45,7 @@ class Request:
     changes: Mapping[str, Any] | None = None
     """Fields of the recipe that the user set."""
     micro_batch_size: int | None = None
+    checkpoint_activations: bool = False
     skip_damaged: bool = False
     check: bool = True
     cache: Path | None = None
@@ -63,13 +63,15 @@ class Settings:
     task: str
     data: str
     weights: str
-    image_size: int
+    reading: Reading
+    """How the data are read and made ready, as it was decided."""
     precision: str
     seed: int
     recipe_name: str
     recipe: Recipe
     micro_batch_size: int
     """Samples in one forward and backward pass of one rank, at the start."""
+    checkpoint_activations: bool
     processes: int
     threads: int
     skip_damaged: bool
@@ -90,12 +92,13 @@ def to_json(settings: Settings) -> dict[str, Any]:
 
 def from_json(value: Mapping[str, Any]) -> Settings:
     """Return the settings that settings.json holds."""
-    known = {field.name for field in fields(Settings)}
+    known = {one.name for one in fields(Settings)}
     chosen = {name: one for name, one in value.items() if name in known}
     return Settings(
         **{
             **chosen,
             "recipe": Recipe(**value["recipe"]),
+            "reading": Reading(**value["reading"]),
             "classes": tuple(value["classes"]),
         }
     )
@@ -104,7 +107,7 @@ def from_json(value: Mapping[str, Any]) -> Settings:
 def read_settings(run: Path) -> Settings:
     """Return the settings of a run."""
     path = run / "settings.json"
-    value = read_fields(path, network=str, data=str, precision=str, recipe=dict, classes=list)
+    value = read_fields(path, network=str, data=str, precision=str, recipe=dict, reading=dict, classes=list)
     try:
         return from_json(value)
     except TypeError as error:  # a field that is missing, or that no recipe has
@@ -119,23 +122,32 @@ def choose_recipe(
     """Return a recipe and its name: the one asked for, or the one that fits weights and data."""
     name = asked
     if name is None:
-        small = "small-data" if train_count < SMALL_DATA_PICTURES else "published"
+        small = "small-data" if train_count < SMALL_DATA_SAMPLES else "published"
         name = "fine-tune" if weights != "none" else small
     if name not in entry.recipes:
         raise UnknownNameError(f"recipe of {entry.name}", name, entry.recipes)
     return name, entry.recipes[name]
 
 
-def changed_recipe(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+def changed_recipe(recipe: Recipe, changes: Mapping[str, Any], task: Task) -> Recipe:
     """Return the recipe with the user's changes; all that is wrong with them is said at once.
 
     The learning rate follows the batch size, in proportion for SGD and with the square root for the
     rest, unless it is given itself: Goyal et al. 2017, section 2.1; Krizhevsky 2014.
     """
-    known = {field.name: field for field in fields(Recipe)}
+    known = {one.name: one for one in fields(Recipe)}
     for key in changes:
         if key not in known:
             raise UnknownNameError("setting of a recipe", key, known)
+    idle = [
+        name
+        for name in without_effect(task)
+        if changes.get(name, getattr(recipe, name)) != getattr(recipe, name)
+    ]
+    if idle:
+        raise OctavoltError(
+            f"{', '.join(idle)}: of no effect on {task.name}. Leave the flag or setting away."
+        )
     result = replace(recipe, **changes)
     if "batch_size" in changes and "learning_rate" not in changes:
         ratio = result.batch_size / recipe.batch_size
@@ -145,6 +157,37 @@ def changed_recipe(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
     if problems:
         raise OctavoltError(" ".join(problems))
     return result
+
+
+def without_effect(task: Task) -> tuple[str, ...]:
+    """Return the settings of a recipe that a task has no use for."""
+    labelled = task.name.endswith("classification")
+    return (
+        *(("dropout",) if task.modality == "pictures" else ("mixup_alpha", "crop_scale_min")),
+        *(("mirror",) if task.modality != "pictures" else ()),
+        *(() if labelled else ("label_smoothing", "class_weights")),
+    )
+
+
+def check_reading(reading: Reading, task: Task) -> None:
+    """Raise if something was said of how data are read that the task has no use for."""
+    of_pictures = {"image_size"}
+    said = {one.name for one in fields(Reading) if getattr(reading, one.name)}
+    idle = said - of_pictures if task.modality == "pictures" else said & of_pictures
+    if idle:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
+        raise OctavoltError(f"{names}: of no effect on {task.name}. Leave it away.")
+    counts = [
+        (name, value, value is None or value >= least, f"at least {least}")
+        for name, value, least in (
+            ("vocabulary_size", reading.vocabulary_size, 2),
+            ("length", reading.length, 4),
+            ("stride", reading.stride, 1),
+        )
+    ]
+    problems = broken(counts)
+    if problems:
+        raise OctavoltError(" ".join(problems))
 
 
 def request_problems(request: Request) -> list[str]:
@@ -178,9 +221,9 @@ def at_least_1(value: int | None) -> bool:
     return value is None or value >= 1
 
 
-def wrong_kinds(values: Mapping[str, Any], of: type[Settings] | type[Recipe]) -> list[str]:
+def wrong_kinds(values: Mapping[str, Any], of: type[Settings] | type[Recipe] | type[Reading]) -> list[str]:
     """Return one sentence for each value that is not of its field's type."""
-    kinds = {field.name: field.type for field in fields(of) if field.type in KINDS}
+    kinds = {one.name: one.type for one in fields(of) if one.type in KINDS}
     return [
         f"{name} is {json.dumps(value)}; it must be {KINDS[kinds[name]]}."
         for name, value in values.items()
@@ -218,6 +261,7 @@ def recipe_problems(recipe: Recipe) -> list[str]:
         if name not in known
     ]
     patience, norm = recipe.early_stop_epochs, recipe.max_gradient_norm
+    dropout = recipe.dropout
     limits = (
         ("epochs", recipe.epochs, recipe.epochs >= 1, "at least 1"),
         ("batch_size", recipe.batch_size, recipe.batch_size >= 1, "at least 1"),
@@ -239,6 +283,7 @@ def recipe_problems(recipe: Recipe) -> list[str]:
         ("step_factor", recipe.step_factor, 0 < recipe.step_factor <= 1, "above 0, to 1"),
         ("early_stop_epochs", patience, at_least_1(patience), "at least 1"),
         ("max_gradient_norm", norm, norm is None or norm > 0, "above 0"),
+        ("dropout", dropout, dropout is None or 0 <= dropout < 1, "from 0 to below 1"),
     )
     return [*unknown, *broken(limits)]
 
@@ -248,8 +293,8 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict):
         raise OctavoltError(f"{path} holds {type(value).__name__}, not an object of settings.")
-    known = [field.name for field in fields(Settings)]
-    recipe_keys = [field.name for field in fields(Recipe)]
+    known = [one.name for one in fields(Settings)]
+    recipe_keys = [one.name for one in fields(Recipe)]
     for key in value:
         if key in recipe_keys:
             raise OctavoltError(
@@ -267,29 +312,21 @@ def read_settings_file(path: Path) -> dict[str, Any]:
     for key in recipe:
         if key not in recipe_keys:
             raise UnknownNameError(f"setting of the recipe in {path}", key, recipe_keys)
-    problems = [*wrong_kinds(value, Settings), *wrong_kinds(recipe, Recipe)]
+    reading = value.get("reading", {})
+    reading_keys = [one.name for one in fields(Reading)]
+    if not isinstance(reading, dict):
+        raise OctavoltError(
+            f"{path}: reading is {json.dumps(reading)}; it must be an object of settings, such as "
+            '{"image_size": 224}.'
+        )
+    for key in reading:
+        if key not in reading_keys:
+            raise UnknownNameError(f"setting of the reading in {path}", key, reading_keys)
+    problems = [
+        *wrong_kinds(value, Settings),
+        *wrong_kinds(recipe, Recipe),
+        *wrong_kinds(reading, Reading),
+    ]
     if problems:
         raise OctavoltError(f"{path}: {' '.join(problems)}")
     return value
-
-
-def choose_image_size(entry: Entry, *, asked: int | None, middle_side_pixels: float) -> int:
-    """Return the input's height and width in pixels.
-
-    Without a wish it is the network's own, or the next multiple of 32 from twice the pictures'
-    median shorter side, at least 64, if that is less: pictures enlarged more hold no more detail
-    and cost more time.
-    """
-    if asked is not None:
-        if asked < entry.smallest_image_size:
-            raise OctavoltError(
-                f"{entry.name} can't see pictures of {asked} pixels: its smallest --image-size is "
-                f"{entry.smallest_image_size}."
-            )
-        if asked > LARGEST_IMAGE_PIXELS:
-            raise OctavoltError(
-                f"--image-size is {asked}; it must be at most {LARGEST_IMAGE_PIXELS}."
-            )
-        return asked
-    enough = max(64, 32 * -(-int(2 * middle_side_pixels) // 32), entry.smallest_image_size)
-    return min(entry.preprocessing.image_size, enough)

@@ -1,0 +1,184 @@
+"""Questions with their contexts, which are read in windows where they are long."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Int
+
+from octavolt.contract import Examples, Job, Making, Places
+from octavolt.data.text.samples import Question, Questions
+from octavolt.data.text.tokenizer import Tokenizer
+from octavolt.errors import OctavoltError
+from octavolt.tasks.question_answering import QuestionBatch
+from octavolt.units import counted
+
+MOST_QUESTION_FRACTION = 0.5
+"""Of a window; a longer question is cut, so that there is room for the context."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A question and as much of its context as fits."""
+
+    ids: Int[np.ndarray, " tokens"]
+    kinds: Int[np.ndarray, " tokens"]
+    offsets: Int[np.ndarray, "tokens 2"]
+    """Characters of the context, or -1."""
+    start: int = 0
+    """The answer's first token, or 0 if it isn't in there."""
+    end: int = 0
+
+
+def windows_of(
+    question: Question, tokenizer: Tokenizer, *, length: int, stride: int
+) -> list[Window]:
+    """Return the windows over a context; each begins `stride` tokens after the one before."""
+    (asked,) = tokenizer.encode([question.question])
+    context, offsets = tokenizer.encode_with_offsets(question.context)
+    asked = asked[: int(MOST_QUESTION_FRACTION * length)]
+    room = length - len(asked) - 3
+    step = min(stride, room)
+    windows = []
+    for first in range(0, max(1, len(context)), step):
+        part, places = context[first : first + room], offsets[first : first + room]
+        wrapped = tokenizer.wrap(asked, part, length=length)
+        shown = np.full((len(wrapped.ids), 2), -1, np.int32)
+        begin = len(asked) + 2
+        shown[begin : begin + len(part)] = places
+        start, end = answer_in(question, shown)
+        windows.append(
+            Window(ids=wrapped.ids, kinds=wrapped.kinds, offsets=shown, start=start, end=end)
+        )
+        if first + room >= len(context):
+            break
+    return windows
+
+
+def answer_in(question: Question, offsets: Int[np.ndarray, "tokens 2"]) -> tuple[int, int]:
+    """Return the first and last token of the first answer, or 0 and 0 if it is not in there."""
+    if not question.answers:
+        return 0, 0
+    text, begin = question.answers[0]
+    inside = np.flatnonzero((offsets[:, 0] >= 0) & (offsets[:, 1] > begin) & (offsets[:, 0] < begin + len(text)))
+    if len(inside) == 0:
+        return 0, 0
+    covers = offsets[inside[0], 0] <= begin and offsets[inside[-1], 1] >= begin + len(text)
+    return (int(inside[0]), int(inside[-1])) if covers else (0, 0)
+
+
+def batch_of(
+    groups: Sequence[Sequence[Window]],
+    questions: Sequence[Question],
+    *,
+    padding_id: int,
+    may_be_empty: bool,
+) -> QuestionBatch:
+    """Return the windows of several questions as one batch."""
+    windows = [window for group in groups for window in group]
+    shape = (len(windows), max(len(window.ids) for window in windows))
+    batch = QuestionBatch(
+        ids=torch.full(shape, padding_id, dtype=torch.int64),
+        mask=torch.zeros(shape, dtype=torch.bool),
+        kinds=torch.zeros(shape, dtype=torch.int64),
+        owners=torch.tensor([owner for owner, group in enumerate(groups) for _ in group]),
+        starts=torch.tensor([window.start for window in windows]),
+        ends=torch.tensor([window.end for window in windows]),
+        offsets=tuple(window.offsets for window in windows),
+        contexts=tuple(one.context for one in questions),
+        answers=tuple(tuple(text for text, _ in one.answers) for one in questions),
+        identities=tuple(one.identity for one in questions),
+        may_be_empty=may_be_empty,
+    )
+    for row, window in enumerate(windows):
+        size = len(window.ids)
+        batch.ids.numpy()[row, :size] = window.ids
+        batch.mask.numpy()[row, :size] = True
+        batch.kinds.numpy()[row, :size] = window.kinds
+    return batch
+
+
+class QuestionExamples(Examples):
+    """The questions of one split: in training a sample is a window, in evaluation a question."""
+
+    def __init__(
+        self,
+        questions: Questions,
+        tokenizer: Tokenizer,
+        *,
+        length: int,
+        stride: int,
+        making: Making,
+    ) -> None:
+        self.questions = questions
+        self.tokenizer = tokenizer
+        self.length = length
+        self.stride = stride
+        self.training = making.recipe is not None
+        found = []
+        self.may_be_empty = False
+        lost = 0
+        for index in range(len(questions)):
+            question = questions.read(index)
+            windows = windows_of(question, tokenizer, length=length, stride=stride)
+            found.append(tuple(len(window.ids) for window in windows))
+            self.may_be_empty |= not question.answers
+            lost += bool(question.answers) and not any(window.end for window in windows)
+            making.progress(index + 1, len(questions))
+        if self.training and lost:
+            making.say(
+                f"{counted(lost, 'answer')} of {len(questions):,} fit in no window of {length} "
+                "tokens and teach nothing: a smaller --stride or a larger --length reads them."
+            )
+        self.places = [
+            (index, number) for index, sizes in enumerate(found) for number in range(len(sizes))
+        ]
+        self._lengths = np.array(
+            [size for sizes in found for size in sizes]
+            if self.training
+            else [len(sizes) * max(sizes) for sizes in found],
+            np.int64,
+        )
+        if not len(self._lengths):
+            raise OctavoltError(f"The {making.split} split holds no questions.")
+
+    def __len__(self) -> int:
+        """Return the number of windows or, in evaluation, of questions."""
+        return len(self._lengths)
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " samples"]:
+        """Return the tokens of each window, or of all windows of each question."""
+        return self._lengths
+
+    @property
+    def evaluation_batch_size(self) -> int:
+        """Return 8: a question may have many windows."""
+        return 8
+
+    def name(self, index: int) -> str:
+        """Return the question's name and place."""
+        return self.questions.name(self.places[index][0] if self.training else index)
+
+    def show(self, index: int) -> dict[str, str]:
+        """Return the question with its context."""
+        question = self.questions.read(self.places[index][0] if self.training else index)
+        return {"text": f"{question.question}\n\n{question.context}"}
+
+    def begin(self, places: Places) -> tuple[QuestionBatch, Sequence[Job]]:
+        """Return a filled batch: how many windows it has, only tokenizing tells."""
+        groups, questions = [], []
+        for index in places.indices.tolist():
+            number, which = self.places[index] if self.training else (index, None)
+            question = self.questions.read(number)
+            windows = windows_of(question, self.tokenizer, length=self.length, stride=self.stride)
+            groups.append(windows if which is None else [windows[which]])
+            questions.append(question)
+        batch = batch_of(
+            groups,
+            questions,
+            padding_id=self.tokenizer.padding_id,
+            may_be_empty=self.may_be_empty,
+        )
+        return batch, ()
