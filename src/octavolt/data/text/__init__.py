@@ -1,0 +1,1 @@
+"""Text: read, tokenized, made ready for a network."""
