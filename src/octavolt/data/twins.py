@@ -25,12 +25,12 @@ def twin_faults(
         if len(splits) > 1:
             first = places[0]
             other = next(place for place in places if place[0] != first[0])
-            yield twin("in-two-splits", data, other, first, len(places), sample)
+            yield twin("in-two-splits", data, other, first, len(places), sample=sample)
         for split in sorted(splits):
             own = [place for place in places if place[0] == split]
             different = [place for place in own if label(data, place) != label(data, own[0])]
             if different:
-                yield twin("label-conflict", data, different[0], own[0], len(own), sample)
+                yield twin("label-conflict", data, different[0], own[0], len(own), sample=sample)
 
 
 def groups(digests: Mapping[str, UInt64[np.ndarray, " _"]]) -> Iterator[list[Place]]:
@@ -59,7 +59,7 @@ def label(data: DataSet, place: Place) -> str:
     return data.classes[value] if 0 <= value < len(data.classes) else str(value)
 
 
-def twin(kind: str, data: DataSet, one: Place, other: Place, count: int, sample: str) -> Fault:
+def twin(kind: str, data: DataSet, one: Place, other: Place, count: int, *, sample: str) -> Fault:
     """Return the warning that names both, and how many there are if more."""
     names = [shown(data, place, sample) for place in (one, other)]
     labels = [label(data, place) for place in (one, other)]
