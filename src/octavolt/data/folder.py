@@ -218,7 +218,7 @@ def listed(root: Path, layout: Layout) -> tuple[Found, list[Fault]]:
 
 
 def class_files(root: Path, layout: Layout, sample: str = "picture") -> Listed:
-    """Return all files of the class folders. Raises `OctavoltError` if there is none to train on."""
+    """Return all files of the class folders. Raises `OctavoltError` if none is to train on."""
     start = os.fsencode(root)
     faults: list[Fault] = []
     folders = [

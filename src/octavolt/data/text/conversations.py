@@ -189,7 +189,7 @@ def turn_of(message: Any) -> tuple[str, str] | str:
     problem = text_problem(said)
     if problem is not None:
         return problem.replace("the text", "the content", 1)
-    return role, said
+    return role, str(said)
 
 
 def wrong_order(roles: Sequence[str]) -> str | None:

@@ -13,14 +13,12 @@ from octavolt.data.pictures import readable
 from octavolt.data.splits import HELD_OUT_FRACTION, TRAIN
 from octavolt.data.text.encodings import NotTextError, Part, cut, encoding_note, text_file
 from octavolt.data.text.samples import FileDocuments
-from octavolt.data.text.split_files import split_of_file, unused
+from octavolt.data.text.split_files import is_side_file, split_of_file, unused
 from octavolt.data.text.tables import split_by_name
 from octavolt.errors import OctavoltError
 from octavolt.units import counted, format_bytes
 
 SUFFIXES = (".txt", ".text", ".md", ".rst", ".tokens", ".raw")
-SIDE_FILES = ("license", "licence", "readme", "manifest", "notice", "copying", "changelog")
-"""Words with which the names of files begin that tell of the data."""
 FEWEST_FILES = 20
 """Of as many documents whole ones are held out; of fewer, the last tenth of the text."""
 SMALLEST_BYTES = 20
@@ -40,7 +38,7 @@ def text_files(root: Path, faults: list[Fault]) -> tuple[list[str], list[str]]:
     found = [os.fsdecode(name) for name in files_below(start, b"", set(), faults)]
     texts = [name for name in found if Path(name).suffix.lower() in SUFFIXES]
     # The licence beside a text is not what anyone wants to learn; alone it may be.
-    wanted = [name for name in texts if not Path(name).name.lower().startswith(SIDE_FILES)]
+    wanted = [name for name in texts if not is_side_file(name)]
     texts = wanted or texts
     others = set(found) - set(texts)
     return texts, sorted(name for name in others if "/" not in name)
@@ -111,7 +109,7 @@ def divided_parts(
 ) -> tuple[dict[str, list[Part]], list[str]]:
     """Return the documents of each split, by the names of the files or else drawn."""
     given = np.array([named_split(part.file) for part in parts], np.int64)
-    if len(parts) > 1 and np.any(given >= 0):
+    if named_apart(given):
         return by_names(root, parts, given, seed)
     if len(parts) < FEWEST_FILES:
         return cut_apart(root, parts)
@@ -119,6 +117,13 @@ def divided_parts(
     names = [part.file for part in parts]
     rows_of, notes = split_by_name(names, all_train, seed, "file", with_test=True)
     return {split: [parts[row] for row in rows] for split, rows in rows_of.items()}, notes
+
+
+def named_apart(given: Int64[np.ndarray, " files"]) -> bool:
+    """Tell whether the names mean splits: most do, of several kinds. 'Last train' is a title."""
+    return len(set(given[given >= 0].tolist())) > 1 and np.count_nonzero(given >= 0) * 2 > len(
+        given
+    )
 
 
 def named_split(file: str) -> int:
@@ -179,7 +184,7 @@ def cut_apart(root: Path, parts: Sequence[Part]) -> tuple[dict[str, list[Part]],
         left -= size
     held = format_bytes(sum(part.end - part.begin for part in val))
     return {"train": train, "val": val}, [
-        f"The last tenth of the text, {held} from the end of a line on, is val.",
+        f"The last tenth of the text, {held}, is val.",
         "There is no test split: evaluation uses val.",
     ]
 

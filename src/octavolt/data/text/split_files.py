@@ -11,6 +11,11 @@ from octavolt.errors import OctavoltError
 INNER = "data"
 """The folder into which the Hub puts the tables of a data set."""
 MOST_NAMED = 5
+SIDE_FILES = (
+    *("license", "licence", "readme", "manifest", "notice", "copying", "changelog"),
+    *("dataset_info", "metadata"),
+)
+"""Words with which the names of files begin that tell of the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +33,11 @@ def split_of_file(name: str) -> int | None:
     return next((index for index in map(split_index, words) if index is not None), None)
 
 
+def is_side_file(name: str) -> bool:
+    """Tell whether a file is beside the data, such as their licence."""
+    return Path(name).name.lower().startswith(SIDE_FILES)
+
+
 def plain_files(folder: Path) -> list[str]:
     """Return the names of the files in a folder, sorted, without hidden ones."""
     return sorted(one.name for one in folder.iterdir() if one.is_file() and one.name[0] != ".")
@@ -37,7 +47,7 @@ def split_files(root: Path, suffixes: Sequence[str]) -> SplitFiles | None:
     """Return the files of a folder that are splits, of the first kind that has one to train on.
 
     Files of other kinds beside them are not used: the same data often lie there once more. A file
-    of the right kind that is named as no split is the data set if it is the only one.
+    of the right kind that is named as no split is the data set if it is the only file.
     """
     for inner in ("", INNER):
         if not (root / inner).is_dir():
@@ -52,10 +62,11 @@ def split_files(root: Path, suffixes: Sequence[str]) -> SplitFiles | None:
 
 def of_kind(root: Path, inner: str, names: Sequence[str], suffix: str) -> SplitFiles | None:
     """Return the splits among the files that end with a suffix, or None without one to train on."""
-    kind = [name for name in names if name.lower().endswith(suffix)]
+    data = [name for name in names if not is_side_file(name)]
+    kind = [name for name in data if name.lower().endswith(suffix)]
     known = [(name, split_of_file(name)) for name in kind]
     chosen = [(name, index) for name, index in known if index is not None]
-    if len(kind) == 1 and not chosen:
+    if len(kind) == len(data) == 1 and not chosen:
         chosen = [(kind[0], TRAIN)]
     if not any(index == TRAIN for _, index in chosen):
         if len(chosen) > 1:

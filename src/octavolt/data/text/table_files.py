@@ -99,10 +99,12 @@ def closes_quotes(root: Path, part: Part) -> bool:
 def delimited(root: Path, part: Part, delimiter: str, *, quotes: bool) -> Iterator[Record]:
     """Yield the rows that are not blank."""
     before = csv.field_size_limit(MOST_CELL_CHARACTERS)
-    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
     try:
         with opened(root, part, newline="") as text:
-            reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
+            if quotes:
+                reader = csv.reader(text, delimiter=delimiter, strict=True)
+            else:
+                reader = csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE)
             while True:
                 line = reader.line_num + 1
                 try:

@@ -45,6 +45,7 @@ from octavolt.units import counted, format_count
 CLASSIFICATION = "text-classification"
 SEVERAL = "multi-label-text-classification"
 NO_LABEL = "the label is missing"
+NO_TEXT = "the text is empty"
 MOST_SHOWN = 40
 """Characters of a cell in a message."""
 
@@ -101,7 +102,7 @@ def files_of(path: Path) -> SplitFiles | None:
 def open_rows(source: str, *, seed: int, reading: Reading) -> DataSet:
     """Return texts and their classes. Raises `OctavoltError` if they can't be found."""
     root, files = located(source)
-    collected = collect(root, files, reading, labelled=True)
+    collected = collect(tables_in(root, files), reading, labelled=True)
     division = divided_rows(collected, seed=seed)
     return DataSet(
         source=source,
@@ -118,19 +119,32 @@ def open_rows(source: str, *, seed: int, reading: Reading) -> DataSet:
 def open_documents(source: str, *, seed: int, reading: Reading) -> DataSet:
     """Return the texts of a table as documents for language modeling. They are held in memory."""
     root, files = located(source)
-    collected = collect(root, files, reading, labelled=False)
-    places, texts = collected.places(), collected.texts.packed()
-    names = [places.name(row) for row in range(len(collected.lines))]
-    splits, notes = split_by_name(names, collected.splits(), seed, "text", with_test=True)
+    collected = collect(tables_in(root, files), reading, labelled=False)
+    splits, notes = divided_documents(collected, seed=seed)
     return DataSet(
         source=source,
         format=FORMATS[Path(files.files[0][0]).suffix.lower()],
         classes=(),
-        splits={split: RowDocuments(texts, places, rows) for split, rows in splits.items()},
+        splits=splits,
         faults=tuple(collected.faults),
         notes=(*files.notes, *collected.notes, *notes),
         root=root,
     )
+
+
+def divided_documents(
+    collected: Collected, *, seed: int
+) -> tuple[dict[str, RowDocuments], list[str]]:
+    """Return the splits of texts that are documents each, and what was decided."""
+    places, texts = collected.places(), collected.texts.packed()
+    names = [places.name(row) for row in range(len(collected.lines))]
+    rows_of, notes = split_by_name(names, collected.splits(), seed, "text", with_test=True)
+    return {split: RowDocuments(texts, places, rows) for split, rows in rows_of.items()}, notes
+
+
+def tables_in(root: Path, files: SplitFiles) -> list[tuple[Table, int]]:
+    """Return the tables of a folder with the split of each."""
+    return [(table(root, file), split) for file, split in files.files]
 
 
 def located(source: str) -> tuple[Path, SplitFiles]:
@@ -144,25 +158,27 @@ def located(source: str) -> tuple[Path, SplitFiles]:
     return (path if path.is_dir() else path.parent), files
 
 
-def collect(root: Path, files: SplitFiles, reading: Reading, *, labelled: bool) -> Collected:
-    """Return the rows of all files. Raises `OctavoltError` if there are none to train on."""
+def collect(tables: Sequence[tuple[Table, int]], reading: Reading, *, labelled: bool) -> Collected:
+    """Return the rows of tables, of which the first is to train on.
+
+    Raises `OctavoltError` if nothing can be used.
+    """
     collected = Collected()
     columns: TextColumns | None = None
-    for file, split in files.files:
-        one = table(root, file)
+    for one, split in tables:
         collected.notes += one.notes
         columns = text_columns(one, reading, labelled=labelled, like=columns)
         if labelled and columns.label is None:
             if split == TRAIN:
                 raise OctavoltError(without_labels(one))
-            collected.notes.append(f"{file} has no labels and is not used.")
+            collected.notes.append(f"{one.file} has no labels and is not used.")
             continue
         read_table(one, columns, split, reading.label_separator, collected)
     if not any(index == TRAIN for index in collected.split_of):
-        raise OctavoltError(nothing_to_train_on(files.files[0][0], collected.faults))
+        raise OctavoltError(nothing_to_train_on(tables[0][0].file, collected.faults))
     collected.notes = list(dict.fromkeys(collected.notes))
     if labelled:
-        check_classes(collected, files.files[0][0])
+        check_classes(collected, tables[0][0].file)
     return collected
 
 
@@ -194,7 +210,7 @@ def read_table(
 ) -> None:
     """Add the rows of a table, and a fault for each that can't be used."""
     faults: list[Fault] = []
-    unlabelled = good_count = 0
+    unlabelled = good_count = empty_count = 0
     into.width = into.width or len(columns.texts)
     if into.width != len(columns.texts):
         raise OctavoltError(
@@ -205,15 +221,21 @@ def read_table(
     into.files.append(one.file)
     for record in rows_below(one, columns):
         good = record.problem or good_row(record, columns, separator)
+        if good == NO_TEXT and columns.label is None:
+            # Between documents, as the Hub's tables of lines have them; a label would be lost.
+            empty_count += 1
+            continue
         if isinstance(good, str):
             unlabelled += good == NO_LABEL
-            kind = "empty-text" if good.startswith("the text is empty") else "wrong-row"
+            kind = "empty-text" if good == NO_TEXT else "wrong-row"
             faults.append(
                 Fault(kind=kind, file=one.file, line=record.line, problem=good, damaged=True)
             )
             continue
         good_count += 1
         add(into, good, record.line, split if good.split is None else good.split)
+    if empty_count:
+        into.notes.append(f"{one.file}: {counted(empty_count, 'empty row')} left out.")
     if split != TRAIN and good_count == 0 and unlabelled == len(faults) > 0:
         into.notes.append(f"{one.file} has no labels and is not used.")
     else:
@@ -272,7 +294,7 @@ def good_row(record: Record, columns: TextColumns, separator: str | None) -> Goo
 def text_problem(cell: Any) -> str | None:
     """Return what is wrong with a text, or None."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
-        return "the text is empty"
+        return NO_TEXT
     if not isinstance(cell, str):
         return f"the text is no text but {str(cell)[:MOST_SHOWN]}"
     try:
@@ -411,7 +433,7 @@ def split_by_name(
     if VAL not in known:
         wanted = (VAL, TEST) if with_test and TEST not in known else (VAL,)
         rows = np.flatnonzero(given == TRAIN)
-        split_of[rows] = held_out([names[row] for row in rows], wanted=wanted, seed=seed)
+        split_of[rows] = held_out([names[row] for row in rows.tolist()], wanted=wanted, seed=seed)
         if not np.any(split_of == TRAIN):
             raise OctavoltError(
                 f"There {'is' if len(rows) == 1 else 'are'} {counted(len(rows), sample)} to train "
