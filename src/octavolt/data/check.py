@@ -17,10 +17,15 @@ from octavolt.data.splits import natural_key
 from octavolt.data.twins import NO_DIGEST, twin_faults
 
 KINDS: dict[str, str] = {
-    "too-few-classes": "fewer than 2 classes have training pictures",
-    "class-too-small": "a class has too few pictures to be divided into train, val and test",
+    "too-few-classes": "fewer than 2 classes have training samples",
+    "class-too-small": "a class has too few samples to be divided into train, val and test",
     "label-out-of-range": "a label is no number of a class",
-    "wrong-row": "a row of a table of pictures can't be used",
+    "wrong-row": "a row of a table can't be used",
+    "empty-text": "a text is empty",
+    "not-text": "a file is no text in an encoding that is read",
+    "wrong-question": "a question lacks something, or its id stands twice",
+    "wrong-answer": "an answer does not stand in its context where it is said to",
+    "wrong-conversation": "a conversation is not one of user and assistant in turn",
     "missing-file": "a file that is named does not exist or is no ordinary file",
     "unreadable": "a file or folder can't be read",
     "zero-byte": "a file is empty",
@@ -28,12 +33,12 @@ KINDS: dict[str, str] = {
     "truncated": "the end of a picture is missing",
     "corrupt": "a picture is damaged inside",
     "too-many-pixels": f"a picture has more than {MOST_PIXELS:,} pixels and is refused",
-    "in-two-splits": "the same picture is in two splits, so figures on it mislead",
-    "label-conflict": "the same picture stands twice in a split, with different labels",
+    "in-two-splits": "the same sample is in two splits, so figures on it mislead",
+    "label-conflict": "the same sample stands twice in a split, with different labels",
     "class-unknown": "val or test has a class that train lacks",
     "class-missing": "val or test lacks a class that train has",
-    "class-of-one": "a class has a single training picture",
-    "empty-class": "a folder for a class holds no pictures",
+    "class-of-one": "a class has a single training sample",
+    "empty-class": "a folder for a class holds no samples",
     "loop": "a link leads back to a folder that was read already",
 }
 """Every kind of fault and what it means, the worst first."""

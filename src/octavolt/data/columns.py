@@ -34,14 +34,14 @@ class Columns:
     notes: tuple[str, ...] = ()
 
 
-def delimiter_of(lines: Sequence[str]) -> str:
+def delimiter_of(lines: Sequence[str], delimiters: str = DELIMITERS) -> str:
     """Return what separates the columns: what splits most lines into as many as the first."""
 
     def agreeing(delimiter: str) -> int:
         widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
         return sum(width == widths[0] for width in widths) if max(widths[:1], default=0) > 1 else 0
 
-    return max(DELIMITERS, key=agreeing)
+    return max(delimiters, key=agreeing)
 
 
 def columns_of(path: Path, rows: Sequence[Sequence[str]]) -> Columns:

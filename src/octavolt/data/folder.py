@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int64
 
 from octavolt.contract import DataSet, Fault
 from octavolt.data.format import Format
-from octavolt.data.pictures import FilePictures, packed, readable
+from octavolt.data.pictures import FilePictures, Names, packed, readable
 from octavolt.data.splits import SPLITS, TRAIN, Found, divided, naturally, split_index
 from octavolt.errors import OctavoltError
 from octavolt.units import counted
@@ -103,7 +104,7 @@ def open_folder(source: str, seed: int) -> DataSet:
     )
 
 
-def layout_of(root: bytes) -> Layout:
+def layout_of(root: bytes, sample: str = "picture") -> Layout:
     """Return where the class folders are, by looking at most a few folders deep."""
     inner = b""
     for _ in range(DEEPEST_WRAPPER):
@@ -117,12 +118,12 @@ def layout_of(root: bytes) -> Layout:
         inner = joined(inner, wrapper)
     if here.folders and len(parts) == len(here.folders):
         raise OctavoltError(
-            f"'{readable(joined(root, inner))}' has no folder of training pictures, only "
+            f"'{readable(joined(root, inner))}' has no folder of training {sample}s, only "
             f"{', '.join(readable(name) for name in here.folders)}. Add a folder 'train' that "
             "holds one folder a class."
         )
     if not here.folders:
-        raise OctavoltError(no_folders(root, inner, here))
+        raise OctavoltError(no_folders(root, inner, here, sample))
     notes = (f"The classes are the folders in '{readable(inner)}'.",) if inner else ()
     return Layout(parts={inner: TRAIN}, notes=notes)
 
@@ -178,21 +179,46 @@ def noted(root: bytes, inner: bytes, parts: Mapping[bytes, int]) -> Layout:
     return Layout(parts=parts, notes=(*inside, *ignored))
 
 
-def no_folders(root: bytes, inner: bytes, here: Content) -> str:
+def no_folders(root: bytes, inner: bytes, here: Content, sample: str) -> str:
     """Return the message for a folder without class folders."""
     name = readable(joined(root, inner))
     if not here.files:
         return f"The folder '{name}' is empty. Put one folder a class into it, named as the class."
     tables = [one for one in map(readable, here.files) if one.lower().endswith((".csv", ".tsv"))]
-    advice = f" Or name '{name}/{tables[0]}' if that lists the pictures." if tables else ""
+    advice = f" Or name '{name}/{tables[0]}' if that lists the {sample}s." if tables else ""
     return (
         f"The folder '{name}' holds {counted(len(here.files), 'file')} but no folders. Sort the "
-        f"pictures into one folder a class, named as the class.{advice}"
+        f"{sample}s into one folder a class, named as the class.{advice}"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """All files of all class folders."""
+
+    names: Names
+    """Relative to the root."""
+    classes: Sequence[str]
+    labels: Int64[np.ndarray, " files"]
+    split_of: Int64[np.ndarray, " files"]
+    faults: Sequence[Fault]
+    """On what could not be listed, and on classes without a file."""
 
 
 def listed(root: Path, layout: Layout) -> tuple[Found, list[Fault]]:
     """Return all files with their labels, and what could not be listed."""
+    files = class_files(root, layout)
+    found = Found(
+        build=partial(FilePictures, root, files.names),
+        names=files.classes,
+        labels=files.labels,
+        split_of=files.split_of,
+    )
+    return found, list(files.faults)
+
+
+def class_files(root: Path, layout: Layout, sample: str = "picture") -> Listed:
+    """Return all files of the class folders. Raises `OctavoltError` if none is to train on."""
     start = os.fsencode(root)
     faults: list[Fault] = []
     folders = [
@@ -209,20 +235,20 @@ def listed(root: Path, layout: Layout) -> tuple[Found, list[Fault]]:
         for file in files_below(start, joined(part, name), above, faults)
     )
     packed_names, columns = packed(rows, columns=2)
-    found = Found(
-        build=partial(FilePictures, root, packed_names),
-        names=names,
-        labels=columns[:, 0],
-        split_of=columns[:, 1],
-    )
-    if not np.any(found.split_of == TRAIN):
+    if not np.any(columns[:, 1] == TRAIN):
         raise OctavoltError(
             f"The class folders for training in '{readable(start)}' hold no files. Put the "
-            "pictures of each class into its folder."
+            f"{sample}s of each class into its folder."
         )
-    filled = {names[label] for label in set(found.labels.tolist())}
+    filled = {names[label] for label in set(columns[:, 0].tolist())}
     empty = [joined(part, name) for part, name, _ in folders if class_name(name) not in filled]
-    return found, [*faults, *map(empty_class, empty)]
+    return Listed(
+        names=packed_names,
+        classes=names,
+        labels=columns[:, 0],
+        split_of=columns[:, 1],
+        faults=(*faults, *(empty_class(folder, sample) for folder in empty)),
+    )
 
 
 def class_name(folder: bytes) -> str:
@@ -275,9 +301,9 @@ def files_below(
         waiting.extend(joined(at, name) for name in reversed(inside.folders))
 
 
-def empty_class(folder: bytes) -> Fault:
+def empty_class(folder: bytes, sample: str) -> Fault:
     """Return the warning for a class folder without a file."""
-    problem = "the folder holds no pictures, so there is no such class"
+    problem = f"the folder holds no {sample}s, so there is no such class"
     return Fault(kind="empty-class", file=readable(folder), problem=problem, stops=False)
 
 
