@@ -337,9 +337,14 @@ class Entry:
     recipes: Mapping[str, Recipe]
     """Keys 'published', 'small-data' and 'fine-tune': see `train.settings.choose_recipe`."""
     targets: tuple[Target, ...]
+    published_shape: Shape
+    """What the two numbers below are of."""
     parameter_count: int
     forward_multiply_adds: int
-    """Of one sample at the size of `example_inputs`."""
+    """Of one sample at the size of `example_inputs`: of convolutions and products of matrices.
+
+    Attention counts too, in causal networks as if each token saw all; so do padded rows.
+    """
     weights: Mapping[str, Published | HubWeights]
     explain_layer: str
     """Name of the module whose output explanations weigh."""

@@ -6,16 +6,25 @@ from pathlib import Path
 
 from octavolt.contract import Entry
 from octavolt.errors import OctavoltError, UnknownNameError
-from octavolt.networks import inception_v3, mobilenet_v2, resnet50
+from octavolt.networks import bert, gpt2, inception_v3, mobilenet_v2, resnet50
 
 ENTRIES: dict[str, Entry] = {
-    entry.name: entry for entry in (resnet50.ENTRY, inception_v3.ENTRY, mobilenet_v2.ENTRY)
+    entry.name: entry
+    for entry in (
+        resnet50.ENTRY,
+        inception_v3.ENTRY,
+        mobilenet_v2.ENTRY,
+        *bert.ENTRIES,
+        *gpt2.ENTRIES,
+    )
 }
+SHORT_NAMES = {"bert": "bert-base"}
 
 
 def find(name: str) -> Entry:
     """Return the entry of that name, or `ENTRY` of the module that a dotted path names."""
     typed = name.lower().replace("_", "-")
+    typed = SHORT_NAMES.get(typed, typed)
     if typed in ENTRIES:
         return ENTRIES[typed]
     if "." in name:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 from torchvision.models import Inception3, Inception_V3_Weights
 
-from octavolt.contract import Entry, Preprocessing, Published, Recipe, Target
+from octavolt.contract import Entry, Preprocessing, Published, Recipe, Shape, Target
 from octavolt.networks.classifier import Classifier, soft_cross_entropy
 from octavolt.networks.recipes import FINE_TUNE, SMALL_DATA
 from octavolt.tasks import image_classification
@@ -51,10 +51,10 @@ def enlarged(
     return (interpolate(features, size=(AUXILIARY_PIXELS, AUXILIARY_PIXELS), mode="bilinear"),)
 
 
-def build(classes: int) -> InceptionV3:
+def build(shape: Shape) -> InceptionV3:
     """Return the network with fresh weights."""
     body = Inception3(
-        num_classes=classes, aux_logits=True, transform_input=False, init_weights=True
+        num_classes=shape.classes, aux_logits=True, transform_input=False, init_weights=True
     )
     body.AuxLogits.register_forward_pre_hook(enlarged)
     return InceptionV3(body, head=("fc.", "AuxLogits.fc."))
@@ -98,6 +98,7 @@ ENTRY = Entry(
         Target(metric="top1_fraction", value=0.788, source="table 4 of the paper, one crop"),
         Target(metric="top1_fraction", value=0.77294, source="torchvision IMAGENET1K_V1"),
     ),
+    published_shape=Shape(task=image_classification.TASK.name, classes=1000),
     parameter_count=27_161_264,
     forward_multiply_adds=5_713_216_096,
     weights={

@@ -3,23 +3,23 @@
 import torch
 from torchvision.models import MobileNet_V2_Weights, MobileNetV2
 
-from octavolt.contract import Entry, Preprocessing, Published, Recipe, Target
+from octavolt.contract import Entry, Preprocessing, Published, Recipe, Shape, Target
 from octavolt.networks.classifier import Classifier
 from octavolt.networks.depthwise import quick_on_cpus
 from octavolt.networks.recipes import FINE_TUNE, SMALL_DATA
 from octavolt.tasks import image_classification
 
 
-def build(classes: int) -> Classifier:
+def build(shape: Shape) -> Classifier:
     """Return the network with fresh weights."""
-    body = quick_on_cpus(MobileNetV2(num_classes=classes))
+    body = quick_on_cpus(MobileNetV2(num_classes=shape.classes))
     return Classifier(body, head=("classifier.1.",))
 
 
-def build_tiny(classes: int) -> Classifier:
+def build_tiny(shape: Shape) -> Classifier:
     """Return the same code with two stages of eight channels."""
     stages = [[1, 8, 1, 1], [6, 8, 2, 2]]  # expansion, channels, blocks, stride
-    body = MobileNetV2(num_classes=classes, width_mult=0.25, inverted_residual_setting=stages)
+    body = MobileNetV2(num_classes=shape.classes, width_mult=0.25, inverted_residual_setting=stages)
     return Classifier(quick_on_cpus(body), head=("classifier.1.",))
 
 
@@ -51,6 +51,7 @@ ENTRY = Entry(
         Target(metric="top1_fraction", value=0.720, source="table 4 of the paper"),
         Target(metric="top1_fraction", value=0.71878, source="torchvision IMAGENET1K_V1"),
     ),
+    published_shape=Shape(task=image_classification.TASK.name, classes=1000),
     parameter_count=3_504_872,
     forward_multiply_adds=300_774_272,
     weights={

@@ -4,21 +4,22 @@ import torch
 from torchvision.models import ResNet50_Weights, resnet50
 from torchvision.models.resnet import Bottleneck, ResNet
 
-from octavolt.contract import Entry, Preprocessing, Published, Recipe, Target
+from octavolt.contract import Entry, Preprocessing, Published, Recipe, Shape, Target
 from octavolt.networks.classifier import Classifier
 from octavolt.networks.recipes import FINE_TUNE, SMALL_DATA
 from octavolt.tasks import image_classification
 
 
-def build(classes: int) -> Classifier:
+def build(shape: Shape) -> Classifier:
     """Return the network with fresh weights."""
-    return Classifier(resnet50(weights=None, num_classes=classes), head=("fc.",))
+    return Classifier(resnet50(weights=None, num_classes=shape.classes), head=("fc.",))
 
 
-def build_tiny(classes: int) -> Classifier:
+def build_tiny(shape: Shape) -> Classifier:
     """Return the same code with one block a stage, a quarter as wide inside."""
     return Classifier(
-        ResNet(Bottleneck, [1, 1, 1, 1], num_classes=classes, width_per_group=16), head=("fc.",)
+        ResNet(Bottleneck, [1, 1, 1, 1], num_classes=shape.classes, width_per_group=16),
+        head=("fc.",),
     )
 
 
@@ -49,6 +50,7 @@ ENTRY = Entry(
         Target(metric="top1_fraction", value=0.7613, source="torchvision IMAGENET1K_V1"),
         Target(metric="top1_fraction", value=0.80858, source="torchvision IMAGENET1K_V2"),
     ),
+    published_shape=Shape(task=image_classification.TASK.name, classes=1000),
     parameter_count=25_557_032,
     forward_multiply_adds=4_089_184_256,
     weights={

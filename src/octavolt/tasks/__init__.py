@@ -2,9 +2,26 @@
 
 from octavolt.contract import Task
 from octavolt.errors import UnknownNameError
-from octavolt.tasks import image_classification
+from octavolt.tasks import (
+    causal_language_modeling,
+    image_classification,
+    masked_language_modeling,
+    question_answering,
+    text_classification,
+)
 
-TASKS: dict[str, Task] = {task.name: task for task in (image_classification.TASK,)}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        image_classification.TASK,
+        text_classification.TASK,
+        text_classification.MULTI_LABEL_TASK,
+        question_answering.TASK,
+        masked_language_modeling.TASK,
+        causal_language_modeling.TASK,
+        causal_language_modeling.DIALOGUE_TASK,
+    )
+}
 
 
 def find(name: str) -> Task:

@@ -1,0 +1,114 @@
+"""What the language networks share: the loss over a vocabulary, and their config.json."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+
+from octavolt.contract import Network, Shape
+from octavolt.networks.padded import Vocabulary, without_padding
+from octavolt.tasks import text_classification
+from octavolt.tasks.text import NOT_ASKED
+
+POSITIONS = ("position_embeddings", ".wpe.")
+"""Parts of the names of tables of positions, which weight decay spares as it does norms."""
+PROBLEM_TYPES = {
+    text_classification.TASK.name: "single_label_classification",
+    text_classification.MULTI_LABEL_TASK.name: "multi_label_classification",
+}
+"""What transformers calls the tasks that label texts."""
+MOST_LOGITS = 2**27
+"""Logits that are held for the backward pass; with more, they are computed again by pieces."""
+
+
+class LanguageNetwork(Network):
+    """A network of transformers' modules, whose loop over the layers is ours."""
+
+    vocabulary: Vocabulary
+
+
+def token_loss(
+    hidden: Float[Tensor, "tokens width"],
+    targets: Int[Tensor, " tokens"],
+    head: nn.Module,
+    rows: int,
+    *,
+    most_logits: int = MOST_LOGITS,
+) -> Float[Tensor, ""]:
+    """Return the mean negative log-likelihood of the asked tokens in nats, in fp32.
+
+    It is 0 where none is asked. `rows` are the vocabulary's real ones.
+    """
+    count = (targets != NOT_ASKED).sum().clamp(min=1)
+    piece = max(1, most_logits // rows)
+    if len(targets) <= piece:
+        return summed_nats(hidden, targets, head, rows) / count
+    sums = [
+        checkpoint(
+            summed_nats, some, wanted, head, rows, use_reentrant=False, preserve_rng_state=False
+        )
+        for some, wanted in zip(hidden.split(piece), targets.split(piece), strict=True)
+    ]
+    return torch.stack(sums).sum() / count
+
+
+def summed_nats(
+    hidden: Float[Tensor, "tokens width"],
+    targets: Int[Tensor, " tokens"],
+    head: nn.Module,
+    rows: int,
+) -> Float[Tensor, ""]:
+    """Return the sum over the asked tokens of their negative log-likelihood in nats, in fp32."""
+    logits = without_padding(head(hidden), rows)
+    with torch.autocast(logits.device.type, enabled=False):
+        # The half-precision logits are dropped as soon as they are converted.
+        logits = logits.float()
+        return cross_entropy(logits, targets, ignore_index=NOT_ASKED, reduction="sum")
+
+
+def through(
+    layers: Iterable[nn.Module],
+    hidden: Float[Tensor, "batch length width"],
+    mask: Bool[Tensor, "batch 1 1 length"] | None,
+    *,
+    checkpoint_activations: bool,
+) -> Float[Tensor, "batch length width"]:
+    """Return what a stack of layers makes of its input.
+
+    transformers' own loop would look through the positions for texts that are packed together, and
+    wait for the GPU at every pass.
+    """
+    for layer in layers:
+        if checkpoint_activations and torch.is_grad_enabled():
+            hidden = checkpoint(layer, hidden, attention_mask=mask, use_reentrant=False)
+        else:
+            hidden = layer(hidden, attention_mask=mask)
+    return hidden
+
+
+def config(network: LanguageNetwork, shape: Shape, classes: Sequence[str]) -> dict[str, Any]:
+    """Return the config.json with which transformers opens the body's state dict as it is.
+
+    Only the tasks that label texts have `classes`.
+    """
+    body: Any = network.body
+    result: dict[str, Any] = {
+        **body.config.to_dict(),
+        "architectures": [type(body).__name__],
+        "vocab_size": network.vocabulary.rows,
+        "pad_token_id": shape.padding_id,
+        "bos_token_id": shape.end_id,
+        "eos_token_id": shape.end_id,
+        "dtype": "float32",
+    }
+    if shape.task in PROBLEM_TYPES:
+        result |= {
+            "problem_type": PROBLEM_TYPES[shape.task],
+            "id2label": {str(index): name for index, name in enumerate(classes)},
+            "label2id": {name: index for index, name in enumerate(classes)},
+        }
+    return result
