@@ -1,0 +1,1 @@
+"""Text data sets: how they are found, read and checked."""
