@@ -1,0 +1,23 @@
+"""Generation: text from a language model, a token at a time."""
+
+from octavolt.generate.chat import Dialogue
+from octavolt.generate.loop import (
+    Completion,
+    LanguageModel,
+    Piece,
+    complete,
+    generate,
+    language_model,
+)
+from octavolt.generate.sampling import Sampling
+
+__all__ = [
+    "Completion",
+    "Dialogue",
+    "LanguageModel",
+    "Piece",
+    "Sampling",
+    "complete",
+    "generate",
+    "language_model",
+]
