@@ -158,6 +158,7 @@ def evaluate(
         "data": lasting(source),
         "split": chosen,
         "task": opened.task.name,
+        "sample": modality.sample,
         "primary_metric": opened.task.primary_metric,
         "metrics": scored.metrics,
         "classes": list(opened.classes),

@@ -8,6 +8,7 @@ import typer
 from octavolt import __version__
 from octavolt.cli.check import check
 from octavolt.cli.evaluate import evaluate
+from octavolt.cli.generate import generate
 from octavolt.cli.listing import list_tables
 from octavolt.cli.predict import predict
 from octavolt.cli.report import report
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(generate)
 app.command("list")(list_tables)
 for verb in (check, train, evaluate, predict, report):
     app.command()(verb)

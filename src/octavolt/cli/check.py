@@ -10,29 +10,47 @@ MOST_ROWS = 50
 
 
 def check(
-    data: Annotated[str, typer.Argument(help="A folder, CSV, .npz, hub:NAME or demo.")],
+    data: Annotated[str, typer.Argument(help="A folder, a file, hub:NAME or demo.")],
+    task: Annotated[
+        str | None,
+        typer.Option(help="What the data are for; otherwise found by looking. See list tasks."),
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column of texts; two with a comma between are a pair.")
+    ] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column of labels.")] = None,
+    label_separator: Annotated[
+        str | None, typer.Option(help="What stands between several labels of one text.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the splits that octavolt makes.")] = 0,
     all_rows: Annotated[bool, typer.Option("--all", help="Show every fault.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Read a data set and report every fault with file and line. Exit status 2 if any stops."""
     from octavolt.cli.show import Counting
-    from octavolt.data import open_data
-    from octavolt.data.check import check as checked
+    from octavolt.contract import Reading
+    from octavolt.data import MODALITIES, task_of
     from octavolt.hardware.cpu import read_cpu
+    from octavolt.tasks import find
 
-    found = open_data(data, seed=seed)
-    threads = read_cpu().physical_cores
-    result = checked(found, threads=threads, progress=Counting("read"))
+    chosen = find(task or task_of(data))
+    modality = MODALITIES[chosen.modality]
+    said = Reading(
+        text_column=text_column, label_column=label_column, label_separator=label_separator
+    )
+    found = modality.open(data, task=chosen.name, seed=seed, reading=said)
+    result = modality.check(
+        found, threads=read_cpu().physical_cores, progress=Counting("read")
+    )
     if as_json:
         print(json.dumps(result.to_json(), ensure_ascii=False))
     else:
-        print_result(found, result, most=None if all_rows else MOST_ROWS)
+        print_result(found, result, modality.sample, most=None if all_rows else MOST_ROWS)
     if any(one.stops for one in result.faults):
         sys.exit(2)
 
 
-def print_result(found: Any, result: Any, *, most: int | None) -> None:
+def print_result(found: Any, result: Any, sample: str, *, most: int | None) -> None:
     """Print what the data set is, its faults as a table, and a verdict."""
     from rich.console import Console
     from rich.table import Table
@@ -45,8 +63,9 @@ def print_result(found: Any, result: Any, *, most: int | None) -> None:
     shown = ", ".join(f"{format_count(count)} {name}" for name, count in sizes.items())
     console.print(
         Text(
-            f"{counted(sum(sizes.values()), 'picture')} ({shown}), "
-            f"{counted(len(found.classes), 'class', 'classes')}, format {found.format}"
+            f"{counted(sum(sizes.values()), sample)} ({shown}), "
+            + (f"{counted(len(found.classes), 'class', 'classes')}, " if found.classes else "")
+            + f"format {found.format}"
         )
     )
     for note in found.notes:

@@ -18,7 +18,17 @@ def evaluate(
         ),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="With a network: imagenet, a file or a run.")
+        str | None, typer.Option(help="With a network: a published name, a file, a folder or a run.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="With a network: one of its tasks.")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Of other data: the column of texts.")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Of other data: the column of labels.")
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option(min=1, help="Tokens between windows over a long text.")
     ] = None,
     precision: Annotated[str, typer.Option(help="auto, fp16, bf16 or fp32.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -27,6 +37,8 @@ def evaluate(
     import os
 
     from octavolt import ranks
+    from octavolt.contract import Reading
+    from octavolt.data import MODALITIES
     from octavolt.devices import set_up, this_machine
     from octavolt.evaluate import evaluate as evaluated
     from octavolt.networks.opened import open_network
@@ -37,8 +49,9 @@ def evaluate(
     machine = this_machine(precision=precision, rank=rank)
     set_up(machine)
     with joined(rank, machine.device):
-        opened = open_network(run, machine, weights=weights)
-        result = evaluated(opened, data=data, split=split, rank=rank)
+        opened = open_network(run, machine, MODALITIES, weights=weights, task=task)
+        said = Reading(text_column=text_column, label_column=label_column, stride=stride)
+        result = evaluated(opened, data=data, split=split, reading=said, rank=rank)
     if not rank.leads:
         return
     if opened.run is not None:
@@ -52,37 +65,56 @@ def evaluate(
 def print_table(result: dict[str, Any]) -> None:
     """Print the metrics, then each class, the worst first."""
     from rich.console import Console
+
+    from octavolt.cli.show import metric_value, percent, short_name
+    from octavolt.report.intervals import wilson_interval
+    from octavolt.report.words import METRICS
+    from octavolt.units import counted, format_seconds
+
+    metrics, primary = result["metrics"], result["primary_metric"]
+    console = Console()
+    interval = ""
+    if primary in METRICS and METRICS[primary].counts_samples:
+        count = metrics["samples"]
+        around = wilson_interval(round(metrics[primary] * count), count)
+        interval = f" (95 % interval {percent(around.low)} to {percent(around.high)})"
+    console.print(
+        f"{short_name(primary)} {metric_value(primary, metrics[primary])}{interval} on "
+        f"{counted(metrics['samples'], result['sample'])} of {result['data']}, {result['split']}, "
+        f"in {format_seconds(result['seconds'])}",
+        highlight=False,
+    )
+    others = [
+        f"{short_name(name)} {metric_value(name, value)}"
+        for name, value in metrics.items()
+        if isinstance(value, float) and name != primary
+    ]
+    others += [
+        f"{value:,} {name}"
+        for name, value in metrics.items()
+        if isinstance(value, int) and name != "samples"
+    ]
+    console.print(", ".join(others), highlight=False)
+    rows = metrics.get("per_class", [])
+    if rows:
+        print_classes(console, rows, result["sample"])
+
+
+def print_classes(console: Any, rows: list[dict[str, Any]], sample: str) -> None:
+    """Print a table of the classes, the worst first."""
     from rich.table import Table
 
     from octavolt.cli.show import percent
-    from octavolt.report.intervals import wilson_interval
-    from octavolt.units import counted, format_seconds
 
-    metrics = result["metrics"]
-    console = Console()
-    count = metrics["pictures"]
-    interval = wilson_interval(round(metrics["top1_fraction"] * count), count)
-    console.print(
-        f"top-1 {percent(metrics['top1_fraction'])} (95 % interval {percent(interval.low)} to "
-        f"{percent(interval.high)}) on {counted(count, 'picture')} of {result['data']}, "
-        f"{result['split']}, in {format_seconds(result['seconds'])}",
-        highlight=False,
-    )
-    console.print(
-        f"top-5 {percent(metrics['top5_fraction'])}, macro F1 {percent(metrics['macro_f1'])}, "
-        f"calibration error {percent(metrics['calibration_error'])}, "
-        f"{metrics['negative_log_likelihood_nats']:.3f} nats",
-        highlight=False,
-    )
     table = Table(box=None, header_style="bold")
     table.add_column("class")
-    for name in ("pictures", "precision", "recall", "F1"):
+    for name in (f"{sample}s", "precision", "recall", "F1"):
         table.add_column(name, justify="right")
-    rows = sorted(metrics["per_class"], key=lambda one: (one["f1"] is None, one["f1"]))
-    for row in rows[:MOST_ROWS]:
+    ordered = sorted(rows, key=lambda one: (one["f1"] is None, one["f1"]))
+    for row in ordered[:MOST_ROWS]:
         shares = (row["precision"], row["recall"], row["f1"])
         shown = ["-" if one is None else percent(one) for one in shares]
-        table.add_row(row["class"], str(row["pictures"]), *shown)
+        table.add_row(row["class"], str(row["samples"]), *shown)
     console.print(table)
     if len(rows) > MOST_ROWS:
         console.print(f"and {len(rows) - MOST_ROWS} better ones: --json", highlight=False)

@@ -37,6 +37,7 @@ def list_tables(
 
 def networks() -> list[dict[str, Any]]:
     """Return a row a network."""
+    from octavolt.cli.show import metric_value
     from octavolt.networks import ENTRIES
 
     return [
@@ -45,8 +46,10 @@ def networks() -> list[dict[str, Any]]:
             "tasks": ", ".join(task.name for task in entry.tasks),
             "parameters": f"{entry.parameter_count:,}",
             "multiply_adds": f"{entry.forward_multiply_adds:,}",
-            "input": f"{entry.preprocessing.image_size} x {entry.preprocessing.image_size}",
-            "published": "; ".join(f"{one.value:.2%} ({one.source})" for one in entry.targets),
+            "input": size_of(entry.preprocessing),
+            "published": "; ".join(
+                f"{metric_value(one.metric, one.value)} ({one.source})" for one in entry.targets
+            ),
             "weights": ", ".join(entry.weights),
             "paper": entry.paper,
         }
@@ -54,11 +57,21 @@ def networks() -> list[dict[str, Any]]:
     ]
 
 
+def size_of(preprocessing: Any) -> str:
+    """Return what a network takes: pixels or tokens."""
+    size = getattr(preprocessing, "image_size", None)
+    return f"{size} x {size}" if size else f"{preprocessing.length} tokens"
+
+
 def formats() -> list[dict[str, Any]]:
     """Return a row a data format."""
     from octavolt.data import FORMATS
+    from octavolt.data.text.opened import FORMATS as TEXT_FORMATS
 
-    return [{"format": one.name, "what": one.description} for one in FORMATS.values()]
+    return [
+        *({"of": "pictures", "format": one.name, "what": one.description} for one in FORMATS.values()),
+        *({"of": "text", "format": one.name, "what": one.description} for one in TEXT_FORMATS),
+    ]
 
 
 def tasks() -> list[dict[str, Any]]:

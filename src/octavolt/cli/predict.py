@@ -16,34 +16,47 @@ FORMS = ("table", "jsonl", "csv")
 def predict(
     run: Annotated[str, typer.Argument(help="A run folder, its name or latest; or a network.")],
     inputs: Annotated[
-        list[str] | None, typer.Argument(help="Files, folders, patterns, or - for a list.")
+        list[str] | None, typer.Argument(help="Files, folders, patterns, or -: standard input.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="With a network: imagenet, a file or a run.")
+        str | None, typer.Option(help="With a network: a published name, a file, a folder or a run.")
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, jsonl or csv.")] = "table",
+    text: Annotated[
+        list[str] | None, typer.Option("--text", help="A text itself; may be said repeatedly.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="With a network: one of its tasks.")] = None,
     top: Annotated[int, typer.Option(min=1, max=5, help="Labels shown for each.")] = 3,
     batch: Annotated[int, typer.Option(min=1, help="Files together in one pass.")] = 32,
     precision: Annotated[str, typer.Option(help="auto, fp16, bf16 or fp32.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Name what is on pictures. Exit status 0 only if all were answered."""
+    """Answer pictures or texts. Exit status 0 only if all were answered."""
     if form not in FORMS:
         raise UnknownNameError("format", form, FORMS)
-    if not inputs:
-        raise OctavoltError("Name files, folders or patterns to predict, or - for a list.")
+    if not inputs and not text:
+        raise OctavoltError(
+            "Name files, folders or patterns to predict, or - for standard input; --text TEXT is a "
+            "text itself."
+        )
+    from octavolt.contract import Input
+    from octavolt.data import MODALITIES
     from octavolt.devices import set_up, this_machine
     from octavolt.networks.opened import open_network
     from octavolt.predict import predict as predicted
 
     machine = this_machine(precision=precision)
     set_up(machine)
-    opened = open_network(run, machine, weights=weights)
-    results = predicted(opened, inputs, batch_size=batch)
+    opened = open_network(run, machine, MODALITIES, weights=weights, task=task)
+    sample = MODALITIES[opened.task.modality].sample
+    if text and opened.task.modality != "text":
+        raise OctavoltError(f"--text is for networks of texts; {opened.entry.name} takes pictures.")
+    said = [Input(name=f"text {place}", content=one) for place, one in enumerate(text or (), 1)]
+    results = predicted(opened, inputs or [], batch_size=batch, others=said)
     writers = {"table": write_table, "jsonl": write_lines, "csv": write_csv}
     total, failed = (write_document if as_json else writers[form])(results, top)
     if total == 0:
-        raise OctavoltError(f"No picture was found in {', '.join(inputs)}.")
+        raise OctavoltError(f"No {sample} was found in {', '.join(inputs or ())}.")
     if failed:
         print(f"octavolt: {failed} of {total} could not be answered.", file=sys.stderr)
         sys.exit(2)
@@ -58,8 +71,13 @@ def write_table(results: Iterable[Any], top: int) -> tuple[int, int]:
             failed += 1
             print(f"{on_one_line(one.file)}: {one.error}", file=sys.stderr)
             continue
-        labels = [f"{each['label']} {100 * each['probability']:.1f} %" for each in best(one, top)]
-        print(f"{on_one_line(one.file)}  {',  '.join(labels)}", flush=True)
+        labels = [
+            f"{each['label']} {100 * each['probability']:.1f} %"
+            for each in best(one, top)
+            if "label" in each
+        ]
+        said = ",  ".join(labels) or on_one_line(str(one.answer.get("answer", "")))
+        print(f"{on_one_line(one.file)}  {said}", flush=True)
     return total, failed
 
 
@@ -92,7 +110,8 @@ def write_csv(results: Iterable[Any], top: int) -> tuple[int, int]:
         failed += one.answer is None
         cells: list[Any] = []
         for each in [] if one.answer is None else best(one, top):
-            cells += [each["label"], f"{each['probability']:.6f}"]
+            said = each.get("label", each.get("answer", ""))
+            cells += [said, f"{each['probability']:.6f}"]
         cells += [""] * (2 * top - len(cells))
         writer.writerow([shown(one.file), *cells, one.error or ""])
     return total, failed
@@ -102,8 +121,7 @@ def row_of(one: Any, top: int) -> dict[str, Any]:
     """Return one prediction, ready for JSON."""
     if one.answer is None:
         return {"file": shown(one.file), "error": one.error}
-    labels = best(one, top)
-    return {"file": shown(one.file), **labels[0], "top": labels}
+    return {"file": shown(one.file), **one.answer, "top": best(one, top)}
 
 
 def best(one: Any, top: int) -> list[dict[str, Any]]:

@@ -21,6 +21,18 @@ def percent(fraction: float, digits: int = 1) -> str:
     return f"{100 * fraction:.{digits}f} %"
 
 
+def short_name(metric: str) -> str:
+    """Return a metric's name as it stands in a line."""
+    plain = metric.removesuffix("_fraction").replace("top1", "top-1").replace("_", " ")
+    return plain.replace("f1", "F1")
+
+
+def metric_value(metric: str, value: float) -> str:
+    """Return a metric's value: a share in per cent, other numbers as they are."""
+    plain = metric in ("perplexity", "bits_per_byte") or "nats" in metric
+    return f"{value:,.3f}" if plain else percent(value)
+
+
 @dataclass
 class Shower:
     """What `train` tells, shown; may be sent to another process before its first use."""
@@ -56,9 +68,9 @@ class Shower:
 
     def epoch_line(self, event: Any) -> str:
         """Return the line on an epoch."""
-        name = event.primary_metric.removesuffix("_fraction").replace("top1", "top-1")
-        value = event.metrics[event.primary_metric]
-        self.last_metric = f"  val {name} {percent(value)}"
+        name = event.primary_metric
+        value = metric_value(name, event.metrics[name])
+        self.last_metric = f"  val {short_name(name)} {value}"
         return (
             f"epoch {event.epoch}/{event.epochs}  step loss {event.train_loss:.3f}"
             f"{self.last_metric}{'  best' if event.best else ''}"

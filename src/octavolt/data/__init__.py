@@ -3,10 +3,12 @@
 from octavolt.contract import DataSet, Modality, Reading
 from octavolt.data.formats import FORMATS, lasting
 from octavolt.data.picture_modality import PICTURES
+from octavolt.data.text.modality import TEXT
+from octavolt.data.text.opened import kind_of
 
-__all__ = ["FORMATS", "MODALITIES", "lasting", "open_data"]
+__all__ = ["FORMATS", "MODALITIES", "lasting", "open_data", "task_of"]
 
-MODALITIES: dict[str, Modality] = {"pictures": PICTURES}
+MODALITIES: dict[str, Modality] = {"pictures": PICTURES, "text": TEXT}
 
 
 def open_data(
@@ -19,3 +21,8 @@ def open_data(
 ) -> DataSet:
     """Return the data set of that name: a path, 'hub:NAME' or 'demo'."""
     return MODALITIES[modality].open(source, task=task, seed=seed, reading=reading or Reading())
+
+
+def task_of(source: str) -> str:
+    """Return the task that a data set looks made for; pictures, where it looks like no text."""
+    return kind_of(source) or "image-classification"

@@ -1,6 +1,6 @@
 """What the language networks share: the loss over a vocabulary, and their config.json."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-from octavolt.contract import Network, Shape
+from octavolt.contract import Network
 from octavolt.networks.padded import Vocabulary, without_padding
 from octavolt.tasks import text_classification
 from octavolt.tasks.text import NOT_ASKED
@@ -29,6 +29,17 @@ class LanguageNetwork(Network):
     """A network of transformers' modules, whose loop over the layers is ours."""
 
     vocabulary: Vocabulary
+
+    def files(self, classes: Sequence[str], /) -> Mapping[str, Any]:
+        """Return what transformers' `from_pretrained` asks of a run's folder.
+
+        The index of the weights' parts is where the weights may have a name of their own.
+        """
+        places = dict.fromkeys(self.body.state_dict(), "weights.safetensors")
+        return {
+            "config.json": config(self, classes),
+            "model.safetensors.index.json": {"metadata": {}, "weight_map": places},
+        }
 
 
 def token_loss(
@@ -90,7 +101,7 @@ def through(
     return hidden
 
 
-def config(network: LanguageNetwork, shape: Shape, classes: Sequence[str]) -> dict[str, Any]:
+def config(network: LanguageNetwork, classes: Sequence[str]) -> dict[str, Any]:
     """Return the config.json with which transformers opens the body's state dict as it is.
 
     Only the tasks that label texts have `classes`.
@@ -100,14 +111,10 @@ def config(network: LanguageNetwork, shape: Shape, classes: Sequence[str]) -> di
         **body.config.to_dict(),
         "architectures": [type(body).__name__],
         "vocab_size": network.vocabulary.rows,
-        "pad_token_id": shape.padding_id,
-        "bos_token_id": shape.end_id,
-        "eos_token_id": shape.end_id,
         "dtype": "float32",
     }
-    if shape.task in PROBLEM_TYPES:
+    if classes:
         result |= {
-            "problem_type": PROBLEM_TYPES[shape.task],
             "id2label": {str(index): name for index, name in enumerate(classes)},
             "label2id": {name: index for index, name in enumerate(classes)},
         }

@@ -43,7 +43,7 @@ def stream_of(documents: Documents, tokenizer: Tokenizer, making: Making) -> Tok
             (documents.read(index) for index in range(len(documents))),
             tokenizer,
             writer,
-            total_bytes=documents.measure().bytes,
+            total_bytes=documents.measure().characters,
             progress=making.progress,
         )
 

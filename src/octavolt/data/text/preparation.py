@@ -34,9 +34,8 @@ from octavolt.runs import SCHEMA, read_fields, write_json
 from octavolt.tasks.causal_language_modeling import CausalBatch
 from octavolt.tasks.masked_language_modeling import MaskedBatch
 from octavolt.tasks.text import NOT_ASKED
-from octavolt.units import MIB
 
-SMALL_TEXT_BYTES = 16 * MIB
+SMALL_TEXT_CHARACTERS = 2**24
 SMALL_VOCABULARY, LARGE_VOCABULARY = 8_192, 32_768
 """Tokens that are trained from a text smaller than that, and from a larger one."""
 QUESTION_LENGTH, QUESTION_STRIDE = 384, 128
@@ -280,7 +279,7 @@ def trained(wanted: Wanted, kind: str) -> Tokenizer:
     if size is None and kind == "characters":
         size = LONGEST
     if size is None:
-        small = samples.measure().bytes < SMALL_TEXT_BYTES
+        small = samples.measure().characters < SMALL_TEXT_CHARACTERS
         size = SMALL_VOCABULARY if small else LARGE_VOCABULARY
     tokenizer = train_tokenizer(texts_of(samples), kind=kind, vocabulary_size=size)
     wanted.say(f"A tokenizer of the kind {kind} was trained on train: {tokenizer.size:,} tokens.")
