@@ -29,7 +29,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
-from octavolt.contract import Places
+from octavolt.contract import Places, Shape
 from octavolt.data import open_data
 from octavolt.data.examples import Augmentation, PictureExamples
 from octavolt.data.loader import Loader
@@ -56,10 +56,10 @@ def state_for(name: str, machine: Machine, classes: int) -> TrainState:
     """Return a network in training with its published recipe's optimizer."""
     torch.manual_seed(0)
     entry = ENTRIES[name]
-    network = placed(entry.build(classes), machine).train()
+    network = placed(entry.build(Shape(task=entry.tasks[0].name, classes=classes)), machine).train()
     return TrainState(
         network=network,
-        optimizer=build_optimizer(network.parameters(), entry.recipes["published"]),
+        optimizer=build_optimizer(network.named_parameters(), entry.recipes["published"]),
         scaler=torch.amp.GradScaler(machine.device.type, enabled=machine.policy.loss_scaling),
         precision=machine.policy.precision,
         device=machine.device,
@@ -133,7 +133,7 @@ def torchvisions(name: str, data: Folder, classes: int, batch: int) -> Steps:
     Pictures are read in the process itself: workers would fight the step for the two cores.
     """
     torch.manual_seed(0)
-    network = ENTRIES[name].build(classes).body.train()
+    network = ENTRIES[name].build(Shape(task="image-classification", classes=classes)).body.train()
     optimizer = torch.optim.SGD(network.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
     criterion = nn.CrossEntropyLoss()
 

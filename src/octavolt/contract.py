@@ -62,9 +62,13 @@ class Network(nn.Module, ABC):
     def head(self) -> Sequence[str]:
         """Return the prefixes, in the body's state dict, of what depends on the classes."""
 
-    @abstractmethod
     def files(self, classes: Sequence[str], /) -> Mapping[str, Any]:
-        """Return JSON files, by name, with which others open the weights in a run's folder."""
+        """Return JSON files, by name, with which others open the weights in a run's folder.
+
+        None, unless a network has its own: most need no more than the state dict.
+        """
+        del classes
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,19 +98,14 @@ class Places:
 class Examples(ABC):
     """The samples of one split, made ready for a network."""
 
+    lengths: Int[np.ndarray, " samples"] | None = None
+    """Tokens of each sample, so that those of like length go together; None if all are alike."""
+    evaluation_batch_size: int | None = None
+    """Samples in one pass of evaluation; None leaves it to the device."""
+
     @abstractmethod
     def __len__(self) -> int:
         """Return the number of samples."""
-
-    @property
-    @abstractmethod
-    def lengths(self) -> Int[np.ndarray, " samples"] | None:
-        """Tokens of each sample, so that those of like length go together; None if all are alike."""
-
-    @property
-    @abstractmethod
-    def evaluation_batch_size(self) -> int | None:
-        """Samples in one pass of evaluation; None leaves it to the device."""
 
     @abstractmethod
     def begin(self, places: Places) -> tuple[Batch, Sequence[Job]]:
@@ -116,9 +115,10 @@ class Examples(ABC):
     def name(self, index: int) -> str:
         """Return what a person would call the sample: its file, or file and row."""
 
-    @abstractmethod
     def show(self, index: int) -> dict[str, str]:
-        """Return the sample for a report: 'jpeg_base64', a small picture, or 'text'."""
+        """Return the sample for a report: 'jpeg_base64', a small picture, or 'text'; or nothing."""
+        del index
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -157,9 +157,9 @@ def test_unknown_data_beside_a_folder_of_nearly_that_name(octavolt: Octavolt) ->
         (
             {"presicion": "fp32"},
             "No setting in own.json is named 'presicion'. Did you mean 'precision'? Known: "
-            "network, task, data, weights, image_size, precision, seed, recipe_name, recipe, "
-            "micro_batch_size, processes, threads, skip_damaged, cache, save_minutes, save_steps, "
-            "log_steps, classes, split_counts, schema, octavolt.",
+            "network, task, data, weights, reading, precision, seed, recipe_name, recipe, "
+            "micro_batch_size, checkpoint_activations, processes, threads, skip_damaged, cache, "
+            "save_minutes, save_steps, log_steps, classes, split_counts, schema, octavolt.",
         ),
         (
             {"recipe": {"epoch": 3}},
@@ -167,7 +167,7 @@ def test_unknown_data_beside_a_folder_of_nearly_that_name(octavolt: Octavolt) ->
             "source, epochs, batch_size, optimizer, learning_rate, momentum, weight_decay, "
             "decay_norms_and_biases, schedule, warmup_epochs, step_epochs, step_factor, "
             "label_smoothing, mixup_alpha, ema_decay, class_weights, freeze_epochs, "
-            "early_stop_epochs, max_gradient_norm, crop_scale_min, mirror.",
+            "early_stop_epochs, max_gradient_norm, dropout, crop_scale_min, mirror.",
         ),
         (
             {"epochs": 3},

@@ -21,13 +21,14 @@ from octavolt.networks.weights import Weights, read_published, read_state, read_
 
 CLASSES = ("blue", "green", "red")
 HEAD = ("classifier.1.weight", "classifier.1.bias")
+THREE = Shape(task="image-classification", classes=3)
 TINY = replace(mobilenet_v2.ENTRY, name="tiny", build=mobilenet_v2.build_tiny)
 
 
 def state(classes: int = 3) -> dict[str, Tensor]:
     """Return a state dict of the tiny network, unlike a fresh one's."""
     torch.manual_seed(7)
-    return dict(mobilenet_v2.build_tiny(classes).body.state_dict())
+    return dict(mobilenet_v2.build_tiny(replace(THREE, classes=classes)).body.state_dict())
 
 
 def same(found: Any, expected: dict[str, Tensor]) -> None:
@@ -70,7 +71,7 @@ def test_run_gives_its_classes_too(tmp_path: Path) -> None:
 
 
 def test_all_tensors_are_taken_for_the_same_classes() -> None:
-    network = mobilenet_v2.build_tiny(3)
+    network = mobilenet_v2.build_tiny(THREE)
     taken = take(network, Weights(tensors=state(), classes=CLASSES, source="run"), CLASSES)
     same(network.body.state_dict(), state())
     assert taken.sentence("run") == "62 tensors taken from run."
@@ -82,7 +83,7 @@ def test_all_tensors_are_taken_for_the_same_classes() -> None:
     ids=["other order", "other number", "unnamed"],
 )
 def test_head_of_other_classes_stays_fresh(given: tuple[str, ...] | None, rows: int) -> None:
-    network = mobilenet_v2.build_tiny(3)
+    network = mobilenet_v2.build_tiny(THREE)
     fresh = {name: network.body.state_dict()[name].clone() for name in HEAD}
     taken = take(network, Weights(tensors=state(rows), classes=given, source="w"), CLASSES)
     body = {name: one for name, one in state(rows).items() if name not in HEAD}
@@ -97,7 +98,7 @@ def test_head_of_other_classes_stays_fresh(given: tuple[str, ...] | None, rows: 
 def test_tensors_that_are_missing_or_left_over_are_told() -> None:
     tensors = state() | {f"extra.{index}": torch.zeros(1) for index in range(5)}
     del tensors["features.0.0.weight"]
-    network = mobilenet_v2.build_tiny(3)
+    network = mobilenet_v2.build_tiny(THREE)
     taken = take(network, Weights(tensors=tensors, classes=CLASSES, source="w"), CLASSES)
     assert taken.sentence("w.pth") == (
         "61 tensors taken from w.pth; 1 not in it, left fresh (features.0.0.weight); 5 of it not "
@@ -107,7 +108,7 @@ def test_tensors_that_are_missing_or_left_over_are_told() -> None:
 
 def test_weights_of_another_network_are_refused_and_theirs_named() -> None:
     with torch.device("meta"):
-        tensors, network = resnet50.ENTRY.build(1000).body.state_dict(), TINY.build(3)
+        tensors, network = resnet50.ENTRY.build(Shape(task="image-classification", classes=1000)).body.state_dict(), TINY.build(THREE)
     with pytest.raises(OctavoltError) as raised:
         take(network, Weights(tensors=tensors, classes=None, source="w.pth"), CLASSES)
     assert str(raised.value) == (
@@ -156,7 +157,7 @@ def test_truncated_file_is_named(tmp_path: Path, name: str, kept: float) -> None
 
 
 def test_whole_network_in_a_pickle_is_refused(tmp_path: Path) -> None:
-    torch.save(mobilenet_v2.build_tiny(3), tmp_path / "w.pth")
+    torch.save(mobilenet_v2.build_tiny(THREE), tmp_path / "w.pth")
     with pytest.raises(OctavoltError, match=r"was refused\. Save the state dict alone"):
         read_state(tmp_path / "w.pth")
 

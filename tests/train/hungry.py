@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from octavolt.contract import Shape
 from octavolt.networks.classifier import Classifier
 from octavolt.tasks.image_classification import ImageBatch
 from tests.train import tiny
@@ -23,9 +24,9 @@ class Hungry(Classifier):
         return losses
 
 
-def build(classes: int) -> Hungry:
+def build(shape: Shape) -> Hungry:
     """Return the tiny network."""
-    network = tiny.ENTRY.build(classes)
+    network = tiny.ENTRY.build(shape)
     return Hungry(network.body, head=network.head())
 
 

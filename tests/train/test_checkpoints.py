@@ -25,7 +25,7 @@ def state_at(step: int) -> TrainState:
         network.body.weight.fill_(step)
     return TrainState(
         network=network,
-        optimizer=build_optimizer(network.parameters(), SMALL_DATA),
+        optimizer=build_optimizer(network.named_parameters(), SMALL_DATA),
         scaler=GradScaler("cpu", enabled=False),
         precision="fp32",
         device=torch.device("cpu"),
@@ -93,10 +93,10 @@ def test_state_of_the_optimizer_is_laid_out_as_its_parameters(tmp_path: Path) ->
     """Fused kernels walk both side by side: another layout would mix up the elements."""
     weight = torch.nn.Parameter(torch.randn(4, 3, 2, 2).to(memory_format=torch.channels_last))
     weight.grad = torch.arange(48.0).reshape(4, 3, 2, 2)
-    optimizer = build_optimizer([weight], SMALL_DATA)
+    optimizer = build_optimizer([("weight", weight)], SMALL_DATA)
     optimizer.step()
     moment = optimizer.state[weight]["exp_avg"].clone()
-    again = build_optimizer([weight], SMALL_DATA)
+    again = build_optimizer([("weight", weight)], SMALL_DATA)
     checkpoints.load_optimizer(
         again,
         {

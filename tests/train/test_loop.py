@@ -22,7 +22,7 @@ from tests.train.tiny import Linear
 def state_of(network: Any, *, fp16: bool = False, ema: float = 0.0) -> TrainState:
     state = TrainState(
         network=network,
-        optimizer=build_optimizer(network.parameters(), SMALL_DATA),
+        optimizer=build_optimizer(network.named_parameters(), SMALL_DATA),
         scaler=GradScaler("cpu", enabled=fp16),
         precision="fp16" if fp16 else "fp32",
         device=torch.device("cpu"),

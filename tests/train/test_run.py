@@ -7,13 +7,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from octavolt.contract import Pictures
+from octavolt.contract import Pictures, Reading, Shape
+from octavolt.data.balance import class_weights
 from octavolt.errors import OctavoltError
 from octavolt.train import train
-from octavolt.train.prepare import class_weights
 from tests.train.tiny import ENTRY, request, write_pictures
 
-FLAT: dict[str, Any] = {"network": "mobilenet-v2", "image_size": 32}
+FLAT: dict[str, Any] = {"network": "mobilenet-v2", "reading": Reading(image_size=32)}
 """The last maps have one pixel."""
 
 
@@ -41,7 +41,7 @@ def test_run_folder_holds_what_prediction_needs(data: Path, tmp_path: Path) -> N
         "tensorboard",
         "weights.safetensors",
     }
-    body = ENTRY.build(3).body
+    body = ENTRY.build(Shape(task="image-classification", classes=3)).body
     body.load_state_dict(load_file(run / "weights.safetensors"))  # torchvision's own names
 
 
@@ -63,7 +63,7 @@ def test_body_stays_as_it_was_while_frozen(data: Path, tmp_path: Path) -> None:
     changes = {"epochs": 2, "freeze_epochs": 2, "ema_decay": 0.0, "weight_decay": 0.5}
     run = train(request(data, tmp_path / "run", changes=changes))
     torch.manual_seed(0)
-    fresh = ENTRY.build(3).body.state_dict()
+    fresh = ENTRY.build(Shape(task="image-classification", classes=3)).body.state_dict()
     trained = load_file(run / "weights.safetensors")
     moved = {name for name in fresh if not torch.equal(fresh[name], trained[name])}
     assert moved == {"classifier.1.weight", "classifier.1.bias"}
@@ -133,7 +133,7 @@ def test_one_picture_left_over_is_trained_with_on_maps_of_one_pixel(tmp_path: Pa
     data = write_pictures(tmp_path / "odd.npz", train=33)
     changes = {"epochs": 1, "batch_size": 8}
     run = train(
-        request(data, tmp_path / "run", network="mobilenet-v2", image_size=32, changes=changes)
+        request(data, tmp_path / "run", changes=changes, **FLAT)
     )
     assert lines(run, "steps.jsonl")[-1]["step"] == 4
 
@@ -142,5 +142,5 @@ def test_a_batch_of_one_on_maps_of_one_pixel_is_refused(data: Path, tmp_path: Pa
     changes = {"epochs": 1, "batch_size": 1}
     with pytest.raises(OctavoltError, match=r"^A norm over the batch can't be taken of a single"):
         train(
-            request(data, tmp_path / "run", network="mobilenet-v2", image_size=32, changes=changes)
+            request(data, tmp_path / "run", changes=changes, **FLAT)
         )

@@ -59,16 +59,6 @@ class PictureExamples(Examples):
         """Return the number of pictures."""
         return len(self.pictures)
 
-    @property
-    def lengths(self) -> None:
-        """Return None: all pictures of a batch have the same size."""
-        return
-
-    @property
-    def evaluation_batch_size(self) -> None:
-        """Return None: the device decides."""
-        return
-
     def name(self, index: int) -> str:
         """Return the picture's file, or file and row."""
         return self.pictures.name(index)

@@ -1,7 +1,6 @@
 """torchvision's classifiers behind the contract."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -46,8 +45,3 @@ class Classifier(Network):
     def head(self) -> Sequence[str]:
         """Return the prefixes of the last layer."""
         return self.head_prefixes
-
-    def files(self, classes: Sequence[str], /) -> Mapping[str, Any]:
-        """Return nothing: torchvision reads a state dict as it is."""
-        del classes
-        return {}

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Int
 from octavolt.contract import Examples, Job, Making, Places
 from octavolt.data.text.dialogue import encode_conversation
 from octavolt.data.text.labelled import tell_cut
-from octavolt.data.text.packed_text import MOST_LOGITS, MOST_WINDOWS
+from octavolt.data.text.packed_text import windows_in_a_pass
 from octavolt.data.text.samples import Conversations
 from octavolt.data.text.tokenizer import Tokenizer
 from octavolt.tasks.causal_language_modeling import CausalBatch
@@ -28,25 +28,16 @@ class DialogueExamples(Examples):
         self.length = length
         self.evaluates = making.recipe is None
         self.pin = making.pin
+        self.evaluation_batch_size = windows_in_a_pass(length, tokenizer)
         counts = np.array(
             [len(self._encoded(index)[0]) for index in range(len(conversations))], np.int64
         )
-        self._lengths = np.minimum(counts - 1, length)
+        self.lengths = np.minimum(counts - 1, length)
         tell_cut(int((counts - 1 > length).sum()), len(counts), length, making)
 
     def __len__(self) -> int:
         """Return the number of conversations."""
         return len(self.conversations)
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " samples"]:
-        """Return the tokens of each conversation."""
-        return self._lengths
-
-    @property
-    def evaluation_batch_size(self) -> int:
-        """Return as many conversations as keep the logits of a pass within `MOST_LOGITS`."""
-        return max(1, min(MOST_WINDOWS, MOST_LOGITS // (self.length * self.tokenizer.size)))
 
     def name(self, index: int) -> str:
         """Return the conversation's file and line."""
@@ -60,7 +51,7 @@ class DialogueExamples(Examples):
     def begin(self, places: Places) -> tuple[CausalBatch, Sequence[Job]]:
         """Return a batch to be filled, and the one job that fills it."""
         indices = places.indices
-        shape = (len(indices), int(self._lengths[indices].max()))
+        shape = (len(indices), int(self.lengths[indices].max()))
         text_bytes = 0
         if self.evaluates:
             counts = self.tokenizer.byte_counts()

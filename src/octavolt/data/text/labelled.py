@@ -49,22 +49,12 @@ class LabelledExamples(Examples):
         self.tokens = tokens_of_rows(rows, tokenizer, making)
         counts = self.tokens.lengths().reshape(-1, self.texts_a_row)
         whole = counts.sum(axis=1) + self.texts_a_row + 1
-        self._lengths = np.minimum(whole, length)
+        self.lengths = np.minimum(whole, length)
         tell_cut(int((whole > length).sum()), len(rows), length, making)
 
     def __len__(self) -> int:
         """Return the number of texts."""
         return len(self.rows)
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " samples"]:
-        """Return the tokens of each text, with those around it."""
-        return self._lengths
-
-    @property
-    def evaluation_batch_size(self) -> None:
-        """Return None: the device decides."""
-        return
 
     def name(self, index: int) -> str:
         """Return the text's file and line."""
@@ -79,7 +69,7 @@ class LabelledExamples(Examples):
         indices = places.indices
         batch = empty_batch(
             len(indices),
-            int(self._lengths[indices].max()),
+            int(self.lengths[indices].max()),
             targets=self._targets(indices),
             labels=torch.from_numpy(self.rows.labels[indices]),
             padding_id=self.tokenizer.padding_id,

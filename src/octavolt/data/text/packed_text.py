@@ -35,6 +35,11 @@ MASK_TOKEN_FRACTION, RANDOM_TOKEN_FRACTION = 0.8, 0.1
 """Of the tokens that are asked for: Devlin et al. 2019, section 3.1. The rest stay as they are."""
 
 
+def windows_in_a_pass(length: int, tokenizer: Tokenizer) -> int:
+    """Return as many windows as keep the logits of a pass of evaluation within `MOST_LOGITS`."""
+    return max(1, min(MOST_WINDOWS, MOST_LOGITS // (length * tokenizer.size)))
+
+
 def stream_of(documents: Documents, tokenizer: Tokenizer, making: Making) -> Tokens:
     """Return the tokens of all documents back to back, from the cache if they are there."""
 
@@ -116,6 +121,7 @@ class CausalExamples(Examples):
         self.length = length
         self.stride = stride
         self.training = making.recipe is not None
+        self.evaluation_batch_size = windows_in_a_pass(length, tokenizer)
         self.pin = making.pin
         self.tokens = stream_of(documents, tokenizer, making)
         asked = len(self.tokens.ids) - 1
@@ -131,16 +137,6 @@ class CausalExamples(Examples):
         if self.training:
             return self.windows.count
         return 1 + max(0, -(-(self.windows.asked - self.length) // self.stride))
-
-    @property
-    def lengths(self) -> None:
-        """Return None: all windows but the first and last are of one length."""
-        return
-
-    @property
-    def evaluation_batch_size(self) -> int:
-        """Return as many windows as keep the logits of a pass within `MOST_LOGITS`."""
-        return max(1, min(MOST_WINDOWS, MOST_LOGITS // (self.length * self.tokenizer.size)))
 
     def name(self, index: int) -> str:
         """Return where the window begins, in tokens of its split."""
@@ -208,6 +204,7 @@ class MaskedExamples(Examples):
         self.room = length - 2
         self.length = length
         self.whole_words = whole_words
+        self.evaluation_batch_size = windows_in_a_pass(length, tokenizer)
         self.pin = making.pin
         self.tokens = stream_of(documents, tokenizer, making)
         if len(self.tokens.ids) < 1:
@@ -218,16 +215,6 @@ class MaskedExamples(Examples):
     def __len__(self) -> int:
         """Return the number of windows."""
         return -(-len(self.tokens.ids) // self.room)
-
-    @property
-    def lengths(self) -> None:
-        """Return None: all windows but the last are of one length."""
-        return
-
-    @property
-    def evaluation_batch_size(self) -> int:
-        """Return as many windows as keep the logits of a pass within `MOST_LOGITS`."""
-        return max(1, min(MOST_WINDOWS, MOST_LOGITS // (self.length * self.tokenizer.size)))
 
     def name(self, index: int) -> str:
         """Return where the window begins, in tokens of its split."""

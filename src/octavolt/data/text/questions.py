@@ -14,6 +14,8 @@ from octavolt.errors import OctavoltError
 from octavolt.tasks.question_answering import QuestionBatch
 from octavolt.units import counted
 
+QUESTIONS_IN_A_PASS = 8
+"""Of evaluation: a question may have many windows."""
 MOST_QUESTION_FRACTION = 0.5
 """Of a window; a longer question is cut, so that there is room for the context."""
 
@@ -116,6 +118,7 @@ class QuestionExamples(Examples):
         self.length = length
         self.stride = stride
         self.training = making.recipe is not None
+        self.evaluation_batch_size = QUESTIONS_IN_A_PASS
         found = []
         self.may_be_empty = False
         lost = 0
@@ -134,28 +137,18 @@ class QuestionExamples(Examples):
         self.places = [
             (index, number) for index, sizes in enumerate(found) for number in range(len(sizes))
         ]
-        self._lengths = np.array(
+        self.lengths = np.array(
             [size for sizes in found for size in sizes]
             if self.training
             else [len(sizes) * max(sizes) for sizes in found],
             np.int64,
         )
-        if not len(self._lengths):
+        if not len(self.lengths):
             raise OctavoltError(f"The {making.split} split holds no questions.")
 
     def __len__(self) -> int:
         """Return the number of windows or, in evaluation, of questions."""
-        return len(self._lengths)
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " samples"]:
-        """Return the tokens of each window, or of all windows of each question."""
-        return self._lengths
-
-    @property
-    def evaluation_batch_size(self) -> int:
-        """Return 8: a question may have many windows."""
-        return 8
+        return len(self.lengths)
 
     def name(self, index: int) -> str:
         """Return the question's name and place."""
