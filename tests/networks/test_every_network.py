@@ -68,9 +68,7 @@ def test_overfits_one_batch(entry: Entry, task: Task, precision: str) -> None:
     places = Places(seed=0, epoch=1, first=0, indices=torch.arange(8).numpy())
     updates, rate = (8, 2e-3) if task.modality == "pictures" else (15, 1e-2)
     steps = [
-        *train_steps(
-            state, [[(places, BATCHES[task.name](entry, 8))]] * updates, lambda _: rate
-        )
+        *train_steps(state, [[(places, BATCHES[task.name](entry, 8))]] * updates, lambda _: rate)
     ]
     first, last = (sum(step.losses.values()) for step in (steps[0], steps[-1]))
     assert last < 0.5 * first
