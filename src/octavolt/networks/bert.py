@@ -52,12 +52,6 @@ SIZES: Mapping[str, Any] = {
 class Bert(LanguageNetwork):
     """What BERT's four tasks share: the way to the last layer."""
 
-    def __init__(self, body: Any, vocabulary: Vocabulary, *, checkpoint_activations: bool) -> None:
-        super().__init__()
-        self.body = body
-        self.vocabulary = vocabulary
-        self.checkpoint_activations = checkpoint_activations
-
     def hidden(
         self,
         ids: Int[Tensor, "batch length"],
@@ -207,7 +201,7 @@ def build(own: Mapping[str, Any], shape: Shape) -> Bert:
         **dropouts(shape, DROPOUTS),
         "vocab_size": padded_rows(rows),
         "pad_token_id": shape.padding_id,
-        "num_labels": shape.classes or 2,
+        "num_labels": shape.classes if shape.task in PROBLEM_TYPES else 2,
         "problem_type": PROBLEM_TYPES.get(shape.task),
         "attn_implementation": "sdpa",
     }

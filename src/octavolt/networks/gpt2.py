@@ -49,12 +49,6 @@ OTHER_NAMES = {
 class GPT2(LanguageNetwork):
     """GPT-2 with its vocabulary over each token."""
 
-    def __init__(self, body: Any, vocabulary: Vocabulary, *, checkpoint_activations: bool) -> None:
-        super().__init__()
-        self.body = body
-        self.vocabulary = vocabulary
-        self.checkpoint_activations = checkpoint_activations
-
     def hidden(self, ids: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length width"]:
         """Return what the last norm says of each token and those before it.
 

@@ -28,7 +28,13 @@ MOST_LOGITS = 2**27
 class LanguageNetwork(Network):
     """A network of transformers' modules, whose loop over the layers is ours."""
 
-    vocabulary: Vocabulary
+    def __init__(
+        self, body: nn.Module, vocabulary: Vocabulary, *, checkpoint_activations: bool
+    ) -> None:
+        super().__init__()
+        self.body = body
+        self.vocabulary = vocabulary
+        self.checkpoint_activations = checkpoint_activations
 
     def files(self, classes: Sequence[str], /) -> Mapping[str, Any]:
         """Return what transformers' `from_pretrained` asks of a run's folder.

@@ -39,7 +39,7 @@ class QuestionBatch(TextBatch):
     """The answer's first token in the window, or 0, the first of all, if it isn't in there."""
     ends: Int[Tensor, " rows"]
     """The answer's last token, or 0."""
-    offsets: tuple[Int[np.ndarray, "tokens 2"], ...] = ()
+    offsets: tuple[Int[np.ndarray, "_ 2"], ...] = ()
     """Of each window's tokens: the first character in the context and the one behind the last.
 
     It is -1 for tokens that aren't the context's.
