@@ -303,7 +303,7 @@ def test_a_class_that_loses_its_last_picture_stops(folder: Path, picture: WriteP
 
 
 def test_every_fault_that_a_format_or_the_check_makes_has_a_kind() -> None:
-    sources = Path(__file__).parents[2].glob("src/octavolt/data/*.py")
+    sources = Path(__file__).parents[2].glob("src/octavolt/data/**/*.py")
     text = "".join(path.read_text() for path in sources)
     for kind in KINDS:
         assert text.count(f'"{kind}"') >= 2, kind
