@@ -109,7 +109,12 @@ def test_tensors_that_are_missing_or_left_over_are_told() -> None:
 
 def test_weights_of_another_network_are_refused_and_theirs_named() -> None:
     with torch.device("meta"):
-        tensors, network = resnet50.ENTRY.build(Shape(task="image-classification", classes=1000)).body.state_dict(), TINY.build(THREE)
+        tensors, network = (
+            resnet50.ENTRY.build(
+                Shape(task="image-classification", classes=1000)
+            ).body.state_dict(),
+            TINY.build(THREE),
+        )
     with pytest.raises(OctavoltError) as raised:
         take(network, Weights(tensors=tensors, classes=None, source="w.pth"), CLASSES)
     assert str(raised.value) == (
@@ -172,7 +177,9 @@ def test_pickle_of_something_else_says_what_it_holds(tmp_path: Path) -> None:
 
 
 def published(file: str, address: str) -> Published:
-    return replace(mobilenet_v2.ENTRY.weights["imagenet"], file=file, address=address)
+    of = mobilenet_v2.ENTRY.weights["imagenet"]
+    assert isinstance(of, Published)
+    return replace(of, file=file, address=address)
 
 
 def test_published_file_that_can_not_be_fetched_is_named_with_where_to_put_it(
@@ -224,8 +231,8 @@ def test_weights_without_names_get_numbers_for_classes() -> None:
 
 def test_weights_without_a_head_know_no_classes() -> None:
     tensors = {name: one for name, one in state().items() if name not in HEAD}
+    found = Weights(tensors=tensors, classes=None, source="w.pth")
     with pytest.raises(OctavoltError) as raised:
-        found = Weights(tensors=tensors, classes=None, source="w.pth")
         open_entry(TINY, TINY.tasks[0], found, this_machine(), MODALITIES)
     assert str(raised.value) == (
         "The weights of w.pth have no head (classifier.1.weight): they can start a training, but "
@@ -236,10 +243,10 @@ def test_weights_without_a_head_know_no_classes() -> None:
 @pytest.mark.parametrize("lacking", ["classifier.1.weight", "features.1.conv.0.0.weight"])
 def test_network_with_fresh_tensors_gives_no_answers(lacking: str) -> None:
     tensors = {name: tensor for name, tensor in state().items() if name != lacking}
+    found = Weights(tensors=tensors, classes=CLASSES, source="w")
     with pytest.raises(
         OctavoltError, match=rf"^w can't answer: of tiny with 3 classes .*{lacking}"
     ):
-        found = Weights(tensors=tensors, classes=CLASSES, source="w")
         ready(TINY, found, THREE, CLASSES, this_machine())
 
 

@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from octavolt import ranks
+from octavolt.data import MODALITIES
 from octavolt.devices import set_up, this_machine
 from octavolt.errors import OctavoltError
-from octavolt.data import MODALITIES
 from octavolt.evaluate import evaluate
 from octavolt.networks.opened import open_network
 from octavolt.ranks import Rank, first_host, given

@@ -54,6 +54,7 @@ def generate(
 ) -> None:
     """Write text with a language model."""
     check_flags(prompt, prompt_file, chat=chat, system=system, as_json=as_json)
+    from octavolt.data import MODALITIES
     from octavolt.devices import set_up, this_machine
     from octavolt.generate import Dialogue, Sampling, language_model
     from octavolt.generate import generate as generated
@@ -71,7 +72,7 @@ def generate(
     prompts = [] if chat else all_prompts(prompt or [], prompt_file)
     machine = this_machine(precision=precision)
     set_up(machine)
-    opened = open_network(run, machine, weights=weights)
+    opened = open_network(run, machine, MODALITIES, weights=weights)
     language_model(opened)
     if chat:
         talk(Dialogue(opened, settings=settings, system=system, say=say))
