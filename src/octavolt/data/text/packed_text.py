@@ -281,7 +281,8 @@ class MaskedExamples(Examples):
 
     @cached_property
     def _continues(self) -> Bool[np.ndarray, " vocabulary"]:
-        return self.tokenizer.continues
+        continues: Bool[np.ndarray, " vocabulary"] = self.tokenizer.continues
+        return continues
 
 
 def hidden(
