@@ -77,11 +77,11 @@ def test_masked_metrics_by_torch_and_by_hand() -> None:
 
 
 @pytest.mark.parametrize("new", [CausalScore, MaskedScore])
-def test_scores_of_shards_add_up(new: type[Score]) -> None:
+def test_scores_of_shards_add_up(new: type[CausalScore] | type[MaskedScore]) -> None:
     logits, targets = made()
 
     def scored(rows: slice) -> Score:
-        score = new(())
+        score: Score = new(())
         one = targets[rows]
         score.update(
             logits[rows],
