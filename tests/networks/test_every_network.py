@@ -66,7 +66,7 @@ def test_overfits_one_batch(entry: Entry, task: Task, precision: str) -> None:
     )
     network.train()
     places = Places(seed=0, epoch=1, first=0, indices=torch.arange(8).numpy())
-    updates, rate = (8, 2e-3) if task.modality == "pictures" else (15, 1e-2)
+    updates, rate = (8, 2e-3) if task.modality == "pictures" else (30, 1e-2)
     steps = [
         *train_steps(state, [[(places, BATCHES[task.name](entry, 8))]] * updates, lambda _: rate)
     ]

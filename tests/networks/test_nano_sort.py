@@ -58,7 +58,8 @@ def weights() -> tuple[gpt2.GPT2, Tensor]:
 
 def heads(tensor: Tensor) -> Tensor:
     """Return (texts, tokens, width) as (texts, heads, tokens, width of a head)."""
-    return tensor.unflatten(2, (HEADS, WIDTH // HEADS)).transpose(1, 2)
+    parts: Tensor = tensor.unflatten(2, (HEADS, WIDTH // HEADS))
+    return parts.transpose(1, 2)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,4 @@
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -78,7 +77,7 @@ def test_masked_metrics_by_torch_and_by_hand() -> None:
 
 
 @pytest.mark.parametrize("new", [CausalScore, MaskedScore])
-def test_scores_of_shards_add_up(new: Callable[[Sequence[str]], Score]) -> None:
+def test_scores_of_shards_add_up(new: type[CausalScore] | type[MaskedScore]) -> None:
     logits, targets = made()
 
     def scored(rows: slice) -> Score:
