@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -412,31 +410,6 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     os.truncate(tmp_path / "vocab.txt", 201 * 2**20)
     with pytest.raises(OctavoltError, match=r"201.0 MiB; .* at most 200.0 MiB"):
         read_tokenizer(tmp_path)
-
-
-FORKING = """
-import os, sys
-from octavolt.data.text.tokenizer import train_tokenizer
-tokenizer = train_tokenizer(iter(["some words"]), kind="bpe", vocabulary_size=300)
-tokenizer.encode(["some words"] * 1000)
-child = os.fork()
-if child == 0:
-    os._exit(len(tokenizer.encode(["some words"] * 1000)) != 1000)
-status = os.waitpid(child, 0)[1]
-sys.exit(status or "TOKENIZERS_PARALLELISM" in os.environ)
-"""
-
-
-def test_forked_process_tokenizes_without_a_word() -> None:
-    said = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKING],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert (said.returncode, said.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,12 @@ def cut_off(file: Path) -> None:
     os.truncate(file, file.stat().st_size - 1)
 
 
+def lengthen(file: Path) -> None:
+    os.truncate(file, file.stat().st_size + 8)
+
+
 @pytest.mark.parametrize("name", ["tokens.bin", "samples.bin", "header.json"])
-@pytest.mark.parametrize("harm", [cut_off, Path.unlink])
+@pytest.mark.parametrize("harm", [cut_off, lengthen, Path.unlink])
 def test_damaged_files_are_made_anew(name: str, harm: Any, tmp_path: Path) -> None:
     cached(tmp_path, "key", three, vocabulary_size=10)
     harm(tmp_path / "key" / name)
@@ -151,6 +155,16 @@ def test_of_two_at_once_one_is_used_by_both(tmp_path: Path) -> None:
     for one in found:
         checked(one)
     assert names(tmp_path) == ["key"]
+
+
+def test_tokens_that_another_process_made_meanwhile_stay(tmp_path: Path) -> None:
+    def make(writer: Writer) -> None:
+        cached(tmp_path, "key", three, vocabulary_size=10)
+        (tmp_path / "key" / "of-the-first").touch()
+        three(writer)
+
+    checked(cached(tmp_path, "key", make, vocabulary_size=10))
+    assert (tmp_path / "key" / "of-the-first").exists()
 
 
 def test_failure_of_the_text_is_told_and_leaves_nothing(tmp_path: Path) -> None:

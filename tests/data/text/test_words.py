@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from tokenizers import Regex, pre_tokenizers
 from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.trainers import BpeTrainer
 
 from octavolt.data.text.tokenizer import Tokenizer, train_tokenizer
 from octavolt.data.text.words import CUT, bytes_of, cut
@@ -15,10 +16,11 @@ from octavolt.data.text.words import CUT, bytes_of, cut
 from .texts import FRAGMENTS, made_text
 
 LATER_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    r"[^\r\n\p{L}\p{N}]?\p{L}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How tokenizers made after GPT-2's split text: line ends go to the signs before them."""
+"""How tokenizers made after GPT-2's split text: line ends go to the signs before them, "'s" to its
+word."""
 
 
 def trained(kind: str) -> Tokenizer:
@@ -33,6 +35,11 @@ def later_byte_level() -> Tokenizer:
             pre_tokenizers.Split(Regex(LATER_PATTERN), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
+    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    rust.train_from_iterator(
+        [made_text(seed) for seed in range(10)],
+        BpeTrainer(vocab_size=700, initial_alphabet=alphabet, show_progress=False),
     )
     return Tokenizer(rust)
 

@@ -1,10 +1,9 @@
 """Text to numbers and back, for all kinds of tokenizers."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,6 @@ class Tokenizer:
 
     def __init__(self, rust: Rust, names: Mapping[str, str] | None = None) -> None:
         """Take over the library's tokenizer; `names` are those of special tokens, by `ROLES`."""
-        keep_forks_quiet()
         self._rust = rust
         # Text is text: "[MASK]" in it is a word in brackets, not the token.
         self._rust.encode_special_tokens = True
@@ -331,7 +329,6 @@ def train_tokenizer(pieces: Iterator[str], *, kind: str, vocabulary_size: int) -
     """
     if kind not in vocabulary.TRAINED:
         raise UnknownNameError("kind of tokenizer", kind, vocabulary.TRAINED)
-    keep_forks_quiet()
     limit = None if kind == "characters" else vocabulary.MOST_TRAINING_CHARACTERS
     train = vocabulary.TRAINED[kind]
     return Tokenizer(train(cut_small(pieces, limit=limit), vocabulary_size=vocabulary_size))
@@ -361,26 +358,3 @@ def first_known(rust: Rust, names: Sequence[str | None]) -> str | None:
     """Return the first of the names that the vocabulary holds."""
     known = (name for name in names if name and rust.token_to_id(name) is not None)
     return next(known, None)
-
-
-@lru_cache(maxsize=1)
-def keep_forks_quiet() -> None:
-    """Let a forked process tokenize on one thread, without a warning on its standard error.
-
-    The library's threads don't come along into a fork; waiting for them would take forever. A user
-    who set the variable has decided.
-    """
-    variable = "TOKENIZERS_PARALLELISM"
-    ours: list[bool] = []
-
-    def before() -> None:
-        if variable not in os.environ:
-            os.environ[variable] = "false"
-            ours.append(True)
-
-    def after_in_parent() -> None:
-        if ours:
-            ours.clear()
-            os.environ.pop(variable, None)
-
-    os.register_at_fork(before=before, after_in_parent=after_in_parent)
