@@ -481,6 +481,10 @@ class Preparation(ABC):
     reading: Reading
     """What was decided: saved in the run's settings."""
 
+    def output_names(self) -> Sequence[str]:
+        """Return what the network's outputs stand for: classes, unless they are tokens."""
+        return self.classes
+
     @abstractmethod
     def shape(self, *, task: str) -> Shape:
         """Return what a network must be built like to take these inputs."""

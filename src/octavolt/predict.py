@@ -80,4 +80,5 @@ def ask(opened: Opened, ready: Sequence[Any]) -> list[dict[str, Any]]:
     batch = opened.preparation.collate(ready).to(opened.machine.device)
     with opened.machine.autocast():
         outputs = opened.network(*batch.inputs)
-    return opened.task.present(opened.network.decode(outputs), batch, opened.classes)
+    names = opened.preparation.output_names()
+    return opened.task.present(opened.network.decode(outputs), batch, names)

@@ -72,13 +72,8 @@ def write_table(results: Iterable[Any], top: int) -> tuple[int, int]:
             failed += 1
             print(f"{on_one_line(one.file)}: {one.error}", file=sys.stderr)
             continue
-        labels = [
-            f"{each['label']} {100 * each['probability']:.1f} %"
-            for each in best(one, top)
-            if "label" in each
-        ]
-        said = ",  ".join(labels) or on_one_line(str(one.answer.get("answer", "")))
-        print(f"{on_one_line(one.file)}  {said}", flush=True)
+        said = [f"{words(each)} {100 * each['probability']:.1f} %" for each in best(one, top)]
+        print(f"{on_one_line(one.file)}  {',  '.join(said)}", flush=True)
     return total, failed
 
 
@@ -111,8 +106,7 @@ def write_csv(results: Iterable[Any], top: int) -> tuple[int, int]:
         failed += one.answer is None
         cells: list[Any] = []
         for each in [] if one.answer is None else best(one, top):
-            said = each.get("label", each.get("answer", ""))
-            cells += [said, f"{each['probability']:.6f}"]
+            cells += [words(each), f"{each['probability']:.6f}"]
         cells += [""] * (2 * top - len(cells))
         writer.writerow([shown(one.file), *cells, one.error or ""])
     return total, failed
@@ -126,8 +120,20 @@ def row_of(one: Any, top: int) -> dict[str, Any]:
 
 
 def best(one: Any, top: int) -> list[dict[str, Any]]:
-    """Return the likeliest labels."""
-    return list(one.answer["top"][:top])
+    """Return the likeliest answers; of several hidden tokens the likeliest of each."""
+    hidden = one.answer.get("hidden", [])
+    if len(hidden) == 1:
+        return list(hidden[0]["top"][:top])
+    return list(one.answer.get("top", [])[:top]) or [each["top"][0] for each in hidden[:top]]
+
+
+def words(answer: dict[str, Any]) -> str:
+    """Return a label, a token or an answer, on one line."""
+    if "label" in answer:
+        return str(answer["label"])
+    if "token" in answer:
+        return repr(str(answer["token"]))
+    return on_one_line(str(answer["answer"])) or "(no answer)"
 
 
 def shown(file: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from octavolt.data.text.inputs import read_inputs
 from octavolt.data.text.labelled import LabelledExamples, empty_batch, put
 from octavolt.data.text.packed_text import CausalExamples, MaskedExamples
 from octavolt.data.text.questions import QuestionExamples, batch_of, windows_of
-from octavolt.data.text.samples import Conversations, Documents, Question, Questions, Row, Rows
+from octavolt.data.text.samples import Conversations, Documents, Question, Questions, Rows
 from octavolt.data.text.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from octavolt.errors import OctavoltError
 from octavolt.runs import SCHEMA, read_fields, write_json
@@ -43,6 +44,7 @@ QUESTION_LENGTH, QUESTION_STRIDE = 384, 128
 MASKED_LENGTH = 128
 """Of most of the training in Devlin et al. 2019, appendix A.2."""
 LONGEST = 2**16
+MODELING = ("causal-language-modeling", "dialogue", "masked-language-modeling")
 TOKENIZER_FILES = (
     "tokenizer.json",
     "vocab.txt",
@@ -55,14 +57,30 @@ class TextPreparation(Preparation):
     """A tokenizer, a length and a task, which together say what a batch is."""
 
     def __init__(
-        self, tokenizer: Tokenizer, *, task: str, classes: tuple[str, ...], reading: Reading
+        self,
+        tokenizer: Tokenizer,
+        *,
+        task: str,
+        classes: tuple[str, ...],
+        reading: Reading,
+        may_be_empty: bool = False,
     ) -> None:
         assert reading.length is not None, reading
+        self.may_be_empty = may_be_empty
+        """Whether some questions of the training have no answer, so that the network may say so."""
         self.tokenizer = tokenizer
         self.task = task
         self.classes = classes
         self.reading = reading
         self.length: int = reading.length
+
+    def output_names(self) -> Sequence[str]:
+        """Return the classes or, where the outputs are tokens, their texts."""
+        return self._token_texts if self.task in MODELING else self.classes
+
+    @cached_property
+    def _token_texts(self) -> Sequence[str]:
+        return [self.tokenizer.decode([number]) for number in range(self.tokenizer.size)]
 
     def shape(self, *, task: str) -> Shape:
         """Return what of a network follows from tokenizer, length and classes."""
@@ -81,17 +99,23 @@ class TextPreparation(Preparation):
         self.tokenizer.save(run, length=self.length, chat_template=template)
         write_json(
             run / "preprocessing.json",
-            {"schema": SCHEMA, "task": self.task, "reading": asdict(self.reading)},
+            {
+                "schema": SCHEMA,
+                "task": self.task,
+                "reading": asdict(self.reading),
+                "may_be_empty": self.may_be_empty,
+            },
         )
 
     def examples(self, samples: Any, making: Making) -> Examples:
         """Return a split's samples as the task takes them."""
-        if isinstance(samples, Questions) or self.task == "question-answering":
+        if self.task == "question-answering":
             return QuestionExamples(
                 samples,
                 self.tokenizer,
                 length=self.length,
                 stride=making.stride or self.reading.stride or QUESTION_STRIDE,
+                may_be_empty=self.may_be_empty,
                 making=making,
             )
         if self.task == "dialogue":
@@ -160,7 +184,7 @@ class TextPreparation(Preparation):
                 [windows for _, windows in ready],
                 [question for question, _ in ready],
                 padding_id=padding_id,
-                may_be_empty=True,
+                may_be_empty=self.may_be_empty,
             )
         if self.task in ("causal-language-modeling", "dialogue"):
             return next_tokens(ready, padding_id)
@@ -194,7 +218,7 @@ def next_tokens(texts: Sequence[Int[np.ndarray, " tokens"]], padding_id: int) ->
 
 def read_preparation(run: Path) -> TextPreparation:
     """Return the preparation that a run folder holds."""
-    value = read_fields(run / "preprocessing.json", task=str, reading=dict)
+    value = read_fields(run / "preprocessing.json", task=str, reading=dict, may_be_empty=bool)
     known = {one.name for one in fields(Reading)}
     if not set(value["reading"]) <= known or not isinstance(value["reading"].get("length"), int):
         raise OctavoltError(
@@ -207,6 +231,7 @@ def read_preparation(run: Path) -> TextPreparation:
         task=value["task"],
         classes=tuple(classes),
         reading=Reading(**value["reading"]),
+        may_be_empty=value["may_be_empty"],
     )
 
 
@@ -239,8 +264,14 @@ def prepared(wanted: Wanted) -> TextPreparation:
         )
     length = chosen_length(wanted, tokenizer)
     reading = replace(wanted.reading, length=length, tokenizer=named)
+    train = wanted.data.splits["train"]
     return TextPreparation(
-        tokenizer, task=wanted.task.name, classes=wanted.data.classes, reading=reading
+        tokenizer,
+        task=wanted.task.name,
+        classes=wanted.data.classes,
+        reading=reading,
+        may_be_empty=isinstance(train, Questions)
+        and any(not train.read(index).answers for index in range(len(train))),
     )
 
 
@@ -342,5 +373,3 @@ def max_tokens(rows: Rows, tokenizer: Tokenizer) -> int:
         most = max(most, int(sums.max()) + width + 1)
     return most
 
-
-__all__ = ["Row", "TextPreparation", "prepared", "published_preparation", "read_preparation"]

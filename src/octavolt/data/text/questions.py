@@ -113,6 +113,7 @@ class QuestionExamples(Examples):
         *,
         length: int,
         stride: int,
+        may_be_empty: bool,
         making: Making,
     ) -> None:
         self.questions = questions
@@ -122,13 +123,12 @@ class QuestionExamples(Examples):
         self.training = making.recipe is not None
         self.evaluation_batch_size = QUESTIONS_IN_A_PASS
         found = []
-        self.may_be_empty = False
+        self.may_be_empty = may_be_empty
         lost = 0
         for index in range(len(questions)):
             question = questions.read(index)
             windows = windows_of(question, tokenizer, length=length, stride=stride)
             found.append(tuple(len(window.ids) for window in windows))
-            self.may_be_empty |= not question.answers
             lost += bool(question.answers) and not any(window.end for window in windows)
             making.progress(index + 1, len(questions))
         if self.training and lost:
