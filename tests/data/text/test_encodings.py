@@ -54,9 +54,15 @@ def test_lines_end_with_a_line_feed_alone(tmp_path: Path) -> None:
         (b"fine\nfine\n\xff\xff\n", 3, "byte 10, 0xFF, is no UTF-8 and no GB18030"),
         (CHINESE.encode("gb18030") + b"\x81\n", 3, "0x81, is no GB18030"),
         (b"\xef\xbb\xbfone\n\xff\n", 2, "is no UTF-8, which its first bytes say it is"),
+        ("élèves\nétaient\n".encode("latin-1"), 1, "byte 0, 0xE9, is no UTF-8 and no GB18030"),
+        (
+            b"a" * (CHUNK_BYTES - 1) + "é\n".encode() + b"\xff",
+            2,
+            f"byte {CHUNK_BYTES + 2:,}, 0xFF, is no UTF-8",
+        ),
         (CHINESE.encode()[:-2], 2, "is no UTF-8 and no GB18030"),
     ],
-    ids=["jpeg", "latin", "bytes", "chinese", "mark", "cut short"],
+    ids=["jpeg", "latin", "bytes", "chinese", "mark", "valid GB18030", "chunks", "cut short"],
 )
 def test_what_is_no_text_is_told_with_line_and_byte(
     tmp_path: Path, content: bytes, line: int, problem: str

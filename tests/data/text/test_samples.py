@@ -62,6 +62,11 @@ def test_the_digest_changes_with(texts: list[str], labels: list[int]) -> None:
     assert rows(TEXTS, [0, 1, 0, 1]).digest() != rows(texts, labels).digest()
 
 
+def test_the_digest_changes_with_where_a_text_of_a_pair_ends() -> None:
+    one, other = rows(["ab", "c"], [0], width=2), rows(["a", "bc"], [0], width=2)
+    assert one.digest() != other.digest()
+
+
 def test_the_digest_is_that_of_the_same_samples() -> None:
     chosen = rows(["no", *TEXTS], [1, 0, 1, 0, 1]).select(np.arange(1, 5))
     assert chosen.digest() == rows(TEXTS, [0, 1, 0, 1]).digest()

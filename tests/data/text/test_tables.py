@@ -204,11 +204,12 @@ def test_a_column_of_splits_divides(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("array", [False, True])
 def test_json_lines_and_arrays_are_read_with_their_lines(tmp_path: Path, array: bool) -> None:
-    objects = [json.dumps({"text": text, "label": label}) for text, label in ROWS]
-    objects[3] = json.dumps({"text": "", "label": "good"})
+    indent = 1 if array else None
+    rows = [*ROWS[:3], ("", "good"), *ROWS[4:]]
+    objects = [json.dumps({"text": text, "label": label}, indent=indent) for text, label in rows]
     content = "[\n" + ",\n".join(objects) + "\n]" if array else "\n".join(objects)
     data = opened(tmp_path, content, "a.json" if array else "a.jsonl")
-    assert problems(data) == [("empty-text", 5 if array else 4, "the text is empty")]
+    assert problems(data) == [("empty-text", 2 + 3 * 4 if array else 4, "the text is empty")]
     assert read(data) == dict(ROWS[:3] + ROWS[4:])
     assert data.format == "json-lines"
 
