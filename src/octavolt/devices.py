@@ -7,7 +7,7 @@ import torch
 
 from octavolt.errors import OctavoltError
 from octavolt.hardware.cpu import Cpu, read_cpu
-from octavolt.hardware.policy import Hardware, Policy, on_cpu, on_gpu, policy
+from octavolt.hardware.policy import Hardware, Policy, attention_kernels, on_cpu, on_gpu, policy
 from octavolt.ranks import Rank
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
@@ -93,6 +93,15 @@ def set_up(machine: Machine) -> None:
         torch.backends.cuda.matmul.allow_tf32 = machine.policy.tf32
         torch.backends.cudnn.allow_tf32 = machine.policy.tf32
         torch.backends.cudnn.benchmark = True
+        allow_attention(attention_kernels(machine.policy.attention))
+
+
+def allow_attention(kernels: frozenset[str]) -> None:
+    """Let scaled dot-product attention on GPUs take these kernels and no others."""
+    torch.backends.cuda.enable_flash_sdp("flash" in kernels)
+    torch.backends.cuda.enable_mem_efficient_sdp("mem_efficient" in kernels)
+    torch.backends.cuda.enable_cudnn_sdp("cudnn" in kernels)
+    torch.backends.cuda.enable_math_sdp("math" in kernels)
 
 
 def keep_freed_memory() -> None:

@@ -4,7 +4,14 @@ import pytest
 
 from octavolt.errors import OctavoltError, UnknownNameError
 from octavolt.hardware.cpu import Cpu
-from octavolt.hardware.policy import Hardware, Precision, on_cpu, on_gpu, policy
+from octavolt.hardware.policy import (
+    Hardware,
+    Precision,
+    attention_kernels,
+    on_cpu,
+    on_gpu,
+    policy,
+)
 
 PLAIN = Cpu(name="AMD Ryzen 7 3700X", flags=frozenset({"avx2"}), physical_cores=8)
 AMX = Cpu(
@@ -180,3 +187,9 @@ def test_sizes_are_padded_to_16_bytes_of_fp16(hardware: Hardware) -> None:
 @pytest.mark.parametrize("cpu", [AMX, PLAIN], ids=["AMX", "plain"])
 def test_torch_chooses_the_attention_of_a_processor(cpu: Cpu) -> None:
     assert policy(on_cpu(cpu)).attention == "any"
+
+
+def test_attention_on_volta_is_never_flash() -> None:
+    volta = attention_kernels(policy(V100).attention)
+    assert volta == {"mem_efficient", "math"}
+    assert "flash" in attention_kernels(policy(A100).attention)

@@ -127,6 +127,17 @@ def attention(hardware: Hardware, precision: Precision) -> Attention:
     return "flash" if is_ampere_or_newer(hardware) and precision != "fp32" else "memory-efficient"
 
 
+def attention_kernels(chosen: Attention) -> frozenset[str]:
+    """Return what scaled dot-product attention may take, by torch's names.
+
+    'math', which writes the whole matrix of scores to memory, stays as the last resort: for shapes
+    that the kernel can't take.
+    """
+    if chosen == "memory-efficient":
+        return frozenset({"mem_efficient", "math"})
+    return frozenset({"flash", "mem_efficient", "cudnn", "math"})
+
+
 def is_ampere_or_newer(hardware: Hardware) -> bool:
     """Return whether it is a GPU with bf16 and TF32 units."""
     return hardware.capability is not None and hardware.capability >= AMPERE
