@@ -59,7 +59,7 @@ def test_overfits_one_batch(entry: Entry, task: Task, precision: str) -> None:
     recipe = replace(entry.recipes["small-data"], optimizer="adamw")
     state = TrainState(
         network=network,
-        optimizer=build_optimizer(network.parameters(), recipe),
+        optimizer=build_optimizer(network.named_parameters(), recipe),
         scaler=GradScaler("cpu", enabled=False),
         precision=precision,
         device=torch.device("cpu"),

@@ -55,7 +55,7 @@ def run_folder(folder: Path, network: LanguageNetwork, shape_: Shape) -> Path:
     index = {"metadata": {}, "weight_map": dict.fromkeys(state, "weights.safetensors")}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     classes = [f"class {index}" for index in range(shape_.classes)]
-    (folder / "config.json").write_text(json.dumps(config(network, shape_, classes)))
+    (folder / "config.json").write_text(json.dumps(config(network, classes)))
     return folder
 
 
@@ -97,7 +97,7 @@ def test_transformers_opens_a_run_folder_and_answers_alike(
 @pytest.mark.parametrize("task", [ENTRIES["bert-base"].tasks[0], ENTRIES["bert-base"].tasks[1]])
 def test_config_names_the_classes(task: Task) -> None:
     made = shape(task)
-    result = config(built(ENTRIES["bert-base"], made), made, ["a", "b", "c", "d"])
+    result = config(built(ENTRIES["bert-base"], made), ["a", "b", "c", "d"])
     assert result["id2label"] == {"0": "a", "1": "b", "2": "c", "3": "d"}
     assert result["label2id"] == {"a": 0, "b": 1, "c": 2, "d": 3}
     several = task.name.startswith("multi")

@@ -12,7 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.testing import assert_close
 
-from octavolt.contract import Published
+from octavolt.contract import Published, Shape
+from octavolt.data import MODALITIES
 from octavolt.devices import this_machine
 from octavolt.errors import OctavoltError
 from octavolt.networks import mobilenet_v2, resnet50
@@ -108,7 +109,12 @@ def test_tensors_that_are_missing_or_left_over_are_told() -> None:
 
 def test_weights_of_another_network_are_refused_and_theirs_named() -> None:
     with torch.device("meta"):
-        tensors, network = resnet50.ENTRY.build(Shape(task="image-classification", classes=1000)).body.state_dict(), TINY.build(THREE)
+        tensors, network = (
+            resnet50.ENTRY.build(
+                Shape(task="image-classification", classes=1000)
+            ).body.state_dict(),
+            TINY.build(THREE),
+        )
     with pytest.raises(OctavoltError) as raised:
         take(network, Weights(tensors=tensors, classes=None, source="w.pth"), CLASSES)
     assert str(raised.value) == (
@@ -171,7 +177,9 @@ def test_pickle_of_something_else_says_what_it_holds(tmp_path: Path) -> None:
 
 
 def published(file: str, address: str) -> Published:
-    return replace(mobilenet_v2.ENTRY.weights["imagenet"], file=file, address=address)
+    of = mobilenet_v2.ENTRY.weights["imagenet"]
+    assert isinstance(of, Published)
+    return replace(of, file=file, address=address)
 
 
 def test_published_file_that_can_not_be_fetched_is_named_with_where_to_put_it(
@@ -216,16 +224,16 @@ def test_published_file_is_fetched_and_its_checksum_demanded(
 
 
 def test_weights_without_names_get_numbers_for_classes() -> None:
-    opened = open_entry(
-        TINY, Weights(tensors=state(), classes=None, source="w.pth"), this_machine(precision="fp32")
-    )
+    found = Weights(tensors=state(), classes=None, source="w.pth")
+    opened = open_entry(TINY, TINY.tasks[0], found, this_machine(precision="fp32"), MODALITIES)
     assert opened.classes == ("0", "1", "2")
 
 
 def test_weights_without_a_head_know_no_classes() -> None:
     tensors = {name: one for name, one in state().items() if name not in HEAD}
+    found = Weights(tensors=tensors, classes=None, source="w.pth")
     with pytest.raises(OctavoltError) as raised:
-        open_entry(TINY, Weights(tensors=tensors, classes=None, source="w.pth"), this_machine())
+        open_entry(TINY, TINY.tasks[0], found, this_machine(), MODALITIES)
     assert str(raised.value) == (
         "The weights of w.pth have no head (classifier.1.weight): they can start a training, but "
         "they know no classes. Train first: octavolt train tiny --weights w.pth --data YOURS"
@@ -235,13 +243,14 @@ def test_weights_without_a_head_know_no_classes() -> None:
 @pytest.mark.parametrize("lacking", ["classifier.1.weight", "features.1.conv.0.0.weight"])
 def test_network_with_fresh_tensors_gives_no_answers(lacking: str) -> None:
     tensors = {name: tensor for name, tensor in state().items() if name != lacking}
+    found = Weights(tensors=tensors, classes=CLASSES, source="w")
     with pytest.raises(
         OctavoltError, match=rf"^w can't answer: of tiny with 3 classes .*{lacking}"
     ):
-        ready(TINY, Weights(tensors=tensors, classes=CLASSES, source="w"), CLASSES, this_machine())
+        ready(TINY, found, THREE, CLASSES, this_machine())
 
 
 def test_labels_that_are_not_those_of_the_weights_give_no_answers() -> None:
     found = Weights(tensors=state(3), classes=CLASSES, source="w")
     with pytest.raises(OctavoltError, match=r"^w can't answer: of tiny with 2 classes it lacks cl"):
-        ready(TINY, found, CLASSES[:2], this_machine())
+        ready(TINY, found, replace(THREE, classes=2), CLASSES[:2], this_machine())

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -77,11 +78,11 @@ def test_masked_metrics_by_torch_and_by_hand() -> None:
 
 
 @pytest.mark.parametrize("new", [CausalScore, MaskedScore])
-def test_scores_of_shards_add_up(new: type[Score]) -> None:
+def test_scores_of_shards_add_up(new: Callable[[Sequence[str]], Score]) -> None:
     logits, targets = made()
 
     def scored(rows: slice) -> Score:
-        score = new(())
+        score: Score = new(())
         one = targets[rows]
         score.update(
             logits[rows],

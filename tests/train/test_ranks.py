@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from octavolt import ranks
+from octavolt.data import MODALITIES
 from octavolt.devices import set_up, this_machine
 from octavolt.errors import OctavoltError
 from octavolt.evaluate import evaluate
@@ -98,7 +99,7 @@ def scored(subject: tuple[Path, Path], **_: Any) -> Path:
     machine = this_machine(precision="fp32", rank=rank, threads=1)
     set_up(machine)
     with ranks.joined(rank, machine.device):
-        result = evaluate(open_network(str(run), machine), split="train", rank=rank)
+        result = evaluate(open_network(str(run), machine, MODALITIES), split="train", rank=rank)
     if rank.leads:
         write_json(output, result)
     return output

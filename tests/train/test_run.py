@@ -132,15 +132,11 @@ def test_cache_gives_a_run_of_its_own_that_is_read_from_one_file(
 def test_one_picture_left_over_is_trained_with_on_maps_of_one_pixel(tmp_path: Path) -> None:
     data = write_pictures(tmp_path / "odd.npz", train=33)
     changes = {"epochs": 1, "batch_size": 8}
-    run = train(
-        request(data, tmp_path / "run", changes=changes, **FLAT)
-    )
+    run = train(request(data, tmp_path / "run", changes=changes, **FLAT))
     assert lines(run, "steps.jsonl")[-1]["step"] == 4
 
 
 def test_a_batch_of_one_on_maps_of_one_pixel_is_refused(data: Path, tmp_path: Path) -> None:
     changes = {"epochs": 1, "batch_size": 1}
     with pytest.raises(OctavoltError, match=r"^A norm over the batch can't be taken of a single"):
-        train(
-            request(data, tmp_path / "run", changes=changes, **FLAT)
-        )
+        train(request(data, tmp_path / "run", changes=changes, **FLAT))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from octavolt.contract import Network
+from octavolt.contract import Network, Preprocessing
 from octavolt.networks import mobilenet_v2
 from octavolt.tasks.image_classification import ImageBatch
 from octavolt.train import Request
@@ -17,7 +17,7 @@ ENTRY = replace(
     mobilenet_v2.ENTRY,
     name="tiny",
     build=mobilenet_v2.build_tiny,
-    preprocessing=replace(mobilenet_v2.ENTRY.preprocessing, image_size=32),
+    preprocessing=Preprocessing(image_size=32),
 )
 """MobileNetV2 with dropout and batch norm, two stages deep."""
 

@@ -39,9 +39,7 @@ def check(
         text_column=text_column, label_column=label_column, label_separator=label_separator
     )
     found = modality.open(data, task=chosen.name, seed=seed, reading=said)
-    result = modality.check(
-        found, threads=read_cpu().physical_cores, progress=Counting("read")
-    )
+    result = modality.check(found, threads=read_cpu().physical_cores, progress=Counting("read"))
     if as_json:
         print(json.dumps(result.to_json(), ensure_ascii=False))
     else:

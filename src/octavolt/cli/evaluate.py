@@ -18,7 +18,8 @@ def evaluate(
         ),
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="With a network: a published name, a file, a folder or a run.")
+        str | None,
+        typer.Option(help="With a network: published ones, a file, a folder or a run."),
     ] = None,
     task: Annotated[str | None, typer.Option(help="With a network: one of its tasks.")] = None,
     text_column: Annotated[

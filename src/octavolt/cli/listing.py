@@ -68,9 +68,11 @@ def formats() -> list[dict[str, Any]]:
     from octavolt.data import FORMATS
     from octavolt.data.text.opened import FORMATS as TEXT_FORMATS
 
+    tables = {"pictures": [*FORMATS.values()], "text": [*TEXT_FORMATS]}
     return [
-        *({"of": "pictures", "format": one.name, "what": one.description} for one in FORMATS.values()),
-        *({"of": "text", "format": one.name, "what": one.description} for one in TEXT_FORMATS),
+        {"of": of, "format": one.name, "what": one.description}
+        for of, formats_of in tables.items()
+        for one in formats_of
     ]
 
 

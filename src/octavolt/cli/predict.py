@@ -19,7 +19,8 @@ def predict(
         list[str] | None, typer.Argument(help="Files, folders, patterns, or -: standard input.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="With a network: a published name, a file, a folder or a run.")
+        str | None,
+        typer.Option(help="With a network: published ones, a file, a folder or a run."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, jsonl or csv.")] = "table",
     text: Annotated[

@@ -14,7 +14,8 @@ def train(
         str | None, typer.Option(help="A folder, a file, hub:NAME or demo.", show_default=False)
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="none, a published name, a file, a folder or a run to start from.")
+        str | None,
+        typer.Option(help="none, published ones, a file, a folder or a run to start from."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="The run folder; otherwise runs/NETWORK-DATA-TIME.")
@@ -56,7 +57,7 @@ def train(
         bool, typer.Option("--whole-words", help="Mask whole words, not pieces of them.")
     ] = False,
     learning_rate: Annotated[float | None, typer.Option(help="At its highest.")] = None,
-    optimizer: Annotated[str | None, typer.Option(help="sgd, adam, adamw, lamb or rmsprop.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd, adam, adamw, lamb, rmsprop.")] = None,
     schedule: Annotated[
         str | None, typer.Option(help="constant, step, cosine, one-cycle, linear or inverse-sqrt.")
     ] = None,
@@ -79,9 +80,7 @@ def train(
     ] = None,
     checkpoint_activations: Annotated[
         bool,
-        typer.Option(
-            "--checkpoint-activations", help="Save memory: compute activations twice."
-        ),
+        typer.Option("--checkpoint-activations", help="Save memory: compute activations twice."),
     ] = False,
     clip: Annotated[float | None, typer.Option(help="Largest norm of the gradients.")] = None,
     crop_scale: Annotated[

@@ -247,5 +247,6 @@ def findings_without_damaged(data: DataSet, checked: Checked) -> Checked:
 def usable(data: DataSet, checked: Checked, split: str) -> Bool[np.ndarray, " pictures"]:
     """Return which pictures can be read and have a label in range."""
     labels = data.splits[split].labels
-    good: Bool[np.ndarray, " pictures"] = checked.splits[split].good
-    return good & (labels >= 0) & (labels < len(data.classes))
+    in_range: Bool[np.ndarray, " pictures"] = (labels >= 0) & (labels < len(data.classes))
+    good: Bool[np.ndarray, " pictures"] = checked.splits[split].good & in_range
+    return good

@@ -1,4 +1,4 @@
-"""Formats of pictures, found by looking at what the user named. A new one is a file and a line here."""
+"""Formats of pictures, found by looking. A new one is a file and a line here."""
 
 from pathlib import Path
 

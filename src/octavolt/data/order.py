@@ -8,7 +8,6 @@ from jaxtyping import Int
 
 from octavolt.contract import Places
 
-
 BUCKET_BATCHES = 50
 """Batches that are sorted by length together: enough for little padding, few enough to shuffle."""
 

@@ -31,8 +31,8 @@ from octavolt.contract import (
     Wanted,
 )
 from octavolt.data import check as checking
-from octavolt.data.balance import class_weights
 from octavolt.data.augment import central_crop
+from octavolt.data.balance import class_weights
 from octavolt.data.decode import paint, raster
 from octavolt.data.examples import Augmentation, PictureExamples
 from octavolt.data.fingerprint import check_unchanged, fingerprint

@@ -125,9 +125,7 @@ def read_folder(folder: Path) -> Weights:
     classes: tuple[str, ...] | None = None
     if isinstance(names, dict) and not all(str(one).startswith("LABEL_") for one in names.values()):
         classes = tuple(str(names[key]) for key in sorted(names, key=int))
-    return Weights(
-        tensors=tensors, classes=classes, source=str(folder), folder=folder, sizes=sizes
-    )
+    return Weights(tensors=tensors, classes=classes, source=str(folder), folder=folder, sizes=sizes)
 
 
 def weight_files(folder: Path) -> list[Path]:

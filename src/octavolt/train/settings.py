@@ -107,7 +107,9 @@ def from_json(value: Mapping[str, Any]) -> Settings:
 def read_settings(run: Path) -> Settings:
     """Return the settings of a run."""
     path = run / "settings.json"
-    value = read_fields(path, network=str, data=str, precision=str, recipe=dict, reading=dict, classes=list)
+    value = read_fields(
+        path, network=str, data=str, precision=str, recipe=dict, reading=dict, classes=list
+    )
     try:
         return from_json(value)
     except TypeError as error:  # a field that is missing, or that no recipe has
@@ -221,7 +223,9 @@ def at_least_1(value: int | None) -> bool:
     return value is None or value >= 1
 
 
-def wrong_kinds(values: Mapping[str, Any], of: type[Settings] | type[Recipe] | type[Reading]) -> list[str]:
+def wrong_kinds(
+    values: Mapping[str, Any], of: type[Settings] | type[Recipe] | type[Reading]
+) -> list[str]:
     """Return one sentence for each value that is not of its field's type."""
     kinds = {one.name: one.type for one in fields(of) if one.type in KINDS}
     return [

@@ -18,7 +18,7 @@ from octavolt.tasks.text import NOT_ASKED
 
 
 class DialogueExamples(Examples):
-    """The conversations of one split. Of one that is too long the end is read, not the beginning."""
+    """The conversations of one split. Of one that is too long the end is read."""
 
     def __init__(
         self, conversations: Conversations, tokenizer: Tokenizer, *, length: int, making: Making
@@ -32,7 +32,8 @@ class DialogueExamples(Examples):
         counts = np.array(
             [len(self._encoded(index)[0]) for index in range(len(conversations))], np.int64
         )
-        self.lengths = np.minimum(counts - 1, length)
+        self.token_counts = np.minimum(counts - 1, length)
+        self.lengths = self.token_counts
         tell_cut(int((counts - 1 > length).sum()), len(counts), length, making)
 
     def __len__(self) -> int:
@@ -51,7 +52,7 @@ class DialogueExamples(Examples):
     def begin(self, places: Places) -> tuple[CausalBatch, Sequence[Job]]:
         """Return a batch to be filled, and the one job that fills it."""
         indices = places.indices
-        shape = (len(indices), int(self.lengths[indices].max()))
+        shape = (len(indices), int(self.token_counts[indices].max()))
         text_bytes = 0
         if self.evaluates:
             counts = self.tokenizer.byte_counts()

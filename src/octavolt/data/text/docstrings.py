@@ -5,7 +5,7 @@ import platform
 import sysconfig
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from octavolt.contract import DataSet
-from octavolt.data.splits import TRAIN, Found, divided, naturally
+from octavolt.data.splits import TRAIN, Found, divided, natural_key, naturally
 from octavolt.data.text.samples import (
     Packed,
     Places,
@@ -57,10 +57,18 @@ def open_docstrings(*, task: str, seed: int) -> DataSet:
             f"There is no demo for {task}; there is one for {', '.join(TASKS)}. Give the path of "
             "data of your own."
         )
-    library = Path(sysconfig.get_paths()["stdlib"])
-    found = list(distinct(docstrings(library)))
+    return demo(Path(sysconfig.get_paths()["stdlib"]), task=task, seed=seed)
+
+
+def demo(library: Path, *, task: str, seed: int) -> DataSet:
+    """Return the docstrings of the Python files below a folder, as the data set of a task."""
+    files = sorted(
+        (path.relative_to(library).as_posix() for path in sources(library)), key=natural_key
+    )
     if task == "text-classification":
-        return by_package(found, seed)
+        chosen = wordiest(library, files)
+        return by_package(list(distinct(docstrings(library, chosen))), seed)
+    found = list(distinct(docstrings(library, files)))
     splits, notes = split_by_name(
         [f"{one.file}:{one.line}" for one in found],
         np.full(len(found), TRAIN, np.int64),
@@ -79,18 +87,15 @@ def open_docstrings(*, task: str, seed: int) -> DataSet:
 
 
 def by_package(found: list[Docstring], seed: int) -> DataSet:
-    """Return the docstrings of the packages that have most, labelled with where they are from."""
-    counts = Counter(one.package for one in found)
-    most = sorted(counts, key=lambda package: (-counts[package], package))[:CLASS_COUNT]
-    classes = naturally(most)
-    kept = [one for one in found if one.package in classes]
-    texts, places = stored(kept)
+    """Return the docstrings, labelled with the packages that they are from."""
+    classes = naturally({one.package for one in found})
+    texts, places = stored(found)
     division = divided(
         Found(
             build=partial(Rows, RowStore(texts=texts, width=1, places=places)),
             names=classes,
-            labels=np.array([classes.index(one.package) for one in kept], np.int64),
-            split_of=np.full(len(kept), TRAIN, np.int64),
+            labels=np.array([classes.index(one.package) for one in found], np.int64),
+            split_of=np.full(len(found), TRAIN, np.int64),
             sample="text",
         ),
         seed=seed,
@@ -102,7 +107,7 @@ def by_package(found: list[Docstring], seed: int) -> DataSet:
         splits=division.splits,
         faults=division.faults,
         notes=(
-            origin(kept),
+            origin(found),
             f"The class is what a docstring is from: {', '.join(classes)}.",
             *division.notes,
         ),
@@ -137,19 +142,34 @@ def distinct(found: Iterator[Docstring]) -> Iterator[Docstring]:
             yield one
 
 
-def docstrings(library: Path) -> Iterator[Docstring]:
-    """Yield the docstrings of the sources below a folder; nothing is imported."""
-    for path in sorted(sources(library), key=lambda path: path.relative_to(library).as_posix()):
-        file = path.relative_to(library).as_posix()
-        tree = parsed(path)
+def wordiest(library: Path, files: Sequence[str]) -> list[str]:
+    """Return the files of the packages with the most docstrings, which need not be parsed for it.
+
+    Triple quotes are counted, as nearly all of them hold docstrings.
+    """
+    counts: Counter[str] = Counter()
+    for file in files:
+        counts[package_of(file)] += (library / file).read_bytes().count(b'"""')
+    most = sorted(counts, key=lambda package: (-counts[package], package))[:CLASS_COUNT]
+    return [file for file in files if package_of(file) in most]
+
+
+def package_of(file: str) -> str:
+    """Return the package or the module of the library that a file belongs to."""
+    return file.split("/", maxsplit=1)[0].removesuffix(".py")
+
+
+def docstrings(library: Path, files: Iterable[str]) -> Iterator[Docstring]:
+    """Yield the docstrings of files below a folder; nothing is imported."""
+    for file in files:
+        tree = parsed(library / file)
         if tree is None:
             continue
-        package = file.split("/")[0].removesuffix(".py")
         for node in documented(tree):
             text = ast.get_docstring(node)
             if text is not None and len(text) >= SHORTEST_CHARACTERS and is_unicode(text):
                 line = node.body[0].lineno
-                yield Docstring(package=package, file=file, line=line, text=text)
+                yield Docstring(package=package_of(file), file=file, line=line, text=text)
 
 
 def documented(tree: ast.Module) -> Iterator[Documented]:

@@ -121,9 +121,8 @@ def divided_parts(
 
 def named_apart(given: Int64[np.ndarray, " files"]) -> bool:
     """Tell whether the names mean splits: most do, of several kinds. 'Last train' is a title."""
-    return len(set(given[given >= 0].tolist())) > 1 and np.count_nonzero(given >= 0) * 2 > len(
-        given
-    )
+    known = [split for split in given.tolist() if split >= 0]
+    return len(set(known)) > 1 and len(known) * 2 > len(given)
 
 
 def named_split(file: str) -> int:

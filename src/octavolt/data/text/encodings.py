@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from octavolt.contract import Fault
 from octavolt.errors import OctavoltError
@@ -273,7 +272,7 @@ def lines(root: Path, part: Part) -> Iterator[str]:
             yield line.removesuffix("\n")
 
 
-def opened(root: Path, part: Part, *, newline: str | None) -> TextIO:
+def opened(root: Path, part: Part, *, newline: str | None) -> io.TextIOWrapper:
     """Return a whole file as text behind its mark, as `open` does."""
     file = (root / part.file).open("rb")
     file.seek(part.begin)

@@ -47,7 +47,7 @@ def open_text_folder(source: str, *, seed: int) -> DataSet:
     places = Places(
         files=tuple(files),
         file_of=np.arange(len(rows), dtype=np.int64),
-        lines=np.zeros(len(rows), np.int64),
+        lines=None,
     )
     found = Found(
         build=partial(Rows, RowStore(texts=texts.packed(), width=1, places=places)),

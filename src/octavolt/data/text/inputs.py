@@ -82,9 +82,7 @@ def asked(name: str, question: str, context: str, identity: str | None = None) -
         )
     return Input(
         name=name,
-        content=Question(
-            identity=identity or name, question=question, context=context, answers=()
-        ),
+        content=Question(identity=identity or name, question=question, context=context, answers=()),
     )
 
 

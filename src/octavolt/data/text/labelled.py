@@ -49,7 +49,8 @@ class LabelledExamples(Examples):
         self.tokens = tokens_of_rows(rows, tokenizer, making)
         counts = self.tokens.lengths().reshape(-1, self.texts_a_row)
         whole = counts.sum(axis=1) + self.texts_a_row + 1
-        self.lengths = np.minimum(whole, length)
+        self.token_counts = np.minimum(whole, length)
+        self.lengths = self.token_counts
         tell_cut(int((whole > length).sum()), len(rows), length, making)
 
     def __len__(self) -> int:
@@ -69,7 +70,7 @@ class LabelledExamples(Examples):
         indices = places.indices
         batch = empty_batch(
             len(indices),
-            int(self.lengths[indices].max()),
+            int(self.token_counts[indices].max()),
             targets=self._targets(indices),
             labels=torch.from_numpy(self.rows.labels[indices]),
             padding_id=self.tokenizer.padding_id,

@@ -214,7 +214,7 @@ class MaskedExamples(Examples):
 
     def __len__(self) -> int:
         """Return the number of windows."""
-        return -(-len(self.tokens.ids) // self.room)
+        return (len(self.tokens.ids) + self.room - 1) // self.room
 
     def name(self, index: int) -> str:
         """Return where the window begins, in tokens of its split."""
@@ -240,7 +240,10 @@ class MaskedExamples(Examples):
 
     def _window(self, index: int) -> Int[np.ndarray, " tokens"]:
         first = index * self.room
-        return self.tokens.ids[first : first + self.room].astype(np.int32)
+        window: Int[np.ndarray, " tokens"] = self.tokens.ids[first : first + self.room].astype(
+            np.int32
+        )
+        return window
 
     def _fill(
         self, batch: MaskedBatch, windows: Sequence[Int[np.ndarray, " tokens"]], places: Places
@@ -248,7 +251,9 @@ class MaskedExamples(Examples):
         for row, window in enumerate(windows):
             random = places.random(row)
             asked = self._asked(window, random)
-            text = self.tokenizer.wrap(hidden(window, asked, self.tokenizer, random), length=self.length)
+            text = self.tokenizer.wrap(
+                hidden(window, asked, self.tokenizer, random), length=self.length
+            )
             size = len(text.ids)
             batch.ids.numpy()[row, :size] = text.ids
             batch.mask.numpy()[row, :size] = True
@@ -261,17 +266,18 @@ class MaskedExamples(Examples):
         plain = ~self.special[window]
         if self.whole_words:
             begins = ~self._continues[window]
-            begins[0] = True
+            begins[:1] = True
             words = np.cumsum(begins) - 1
         else:
             words = np.arange(len(window))
         candidates = np.unique(words[plain])
         if len(candidates) == 0:
-            return plain
+            return np.zeros(len(window), bool)
         count = max(1, round(MASKED_FRACTION * len(candidates)))
         # Sorting random words draws them: NumPy promises these, not those of `choice`.
         turns = np.argsort(random.random(len(candidates)), kind="stable")
-        return np.isin(words, candidates[turns[:count]]) & plain
+        chosen: Bool[np.ndarray, " tokens"] = np.isin(words, candidates[turns[:count]])
+        return chosen & plain
 
     @cached_property
     def _continues(self) -> Bool[np.ndarray, " vocabulary"]:

@@ -63,7 +63,9 @@ def answer_in(question: Question, offsets: Int[np.ndarray, "tokens 2"]) -> tuple
     if not question.answers:
         return 0, 0
     text, begin = question.answers[0]
-    inside = np.flatnonzero((offsets[:, 0] >= 0) & (offsets[:, 1] > begin) & (offsets[:, 0] < begin + len(text)))
+    inside = np.flatnonzero(
+        (offsets[:, 0] >= 0) & (offsets[:, 1] > begin) & (offsets[:, 0] < begin + len(text))
+    )
     if len(inside) == 0:
         return 0, 0
     covers = offsets[inside[0], 0] <= begin and offsets[inside[-1], 1] >= begin + len(text)
@@ -137,18 +139,19 @@ class QuestionExamples(Examples):
         self.places = [
             (index, number) for index, sizes in enumerate(found) for number in range(len(sizes))
         ]
+        if not found:
+            raise OctavoltError(f"The {making.split} split holds no questions.")
+        self.count = len(self.places) if self.training else len(found)
         self.lengths = np.array(
             [size for sizes in found for size in sizes]
             if self.training
             else [len(sizes) * max(sizes) for sizes in found],
             np.int64,
         )
-        if not len(self.lengths):
-            raise OctavoltError(f"The {making.split} split holds no questions.")
 
     def __len__(self) -> int:
         """Return the number of windows or, in evaluation, of questions."""
-        return len(self.lengths)
+        return self.count
 
     def name(self, index: int) -> str:
         """Return the question's name and place."""

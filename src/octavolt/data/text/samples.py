@@ -127,13 +127,13 @@ class Places:
 
     files: tuple[str, ...]
     file_of: Int64[np.ndarray, " samples"]
-    lines: Int64[np.ndarray, " samples"]
-    """Counted from 1; 0 where the file as a whole is the sample."""
+    lines: Int64[np.ndarray, " samples"] | None
+    """As the file counts them; None where each file as a whole is a sample."""
 
     def name(self, index: int) -> str:
         """Return 'file:line', or the file."""
-        file, line = self.files[self.file_of[index]], int(self.lines[index])
-        return f"{file}:{line}" if line else file
+        file = self.files[self.file_of[index]]
+        return file if self.lines is None else f"{file}:{self.lines[index]}"
 
 
 @dataclass(frozen=True, kw_only=True)

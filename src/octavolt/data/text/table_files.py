@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -81,13 +82,24 @@ def delimited_table(root: Path, part: Part, *, tabs: bool) -> Table:
         sample = list(islice(text, SNIFFED_LINES))
     if not "".join(sample).strip():
         raise OctavoltError(f"'{part.file}' is empty. Give each text a row.")
-    delimiter = "\t" if tabs else delimiter_of(sample, DELIMITERS)
+    with long_cells():
+        delimiter = "\t" if tabs else delimiter_of(sample, DELIMITERS)
     quotes = delimiter != "\t" or closes_quotes(root, part)
 
     def records() -> Iterator[Record]:
         return delimited(root, part, delimiter, quotes=quotes)
 
     return Table(file=part.file, names=None, records=records, notes=encoding_note(part))
+
+
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Let the module `csv` read cells that are longer than its usual limit."""
+    before = csv.field_size_limit(MOST_CELL_CHARACTERS)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def closes_quotes(root: Path, part: Part) -> bool:
@@ -98,26 +110,24 @@ def closes_quotes(root: Path, part: Part) -> bool:
 
 def delimited(root: Path, part: Part, delimiter: str, *, quotes: bool) -> Iterator[Record]:
     """Yield the rows that are not blank."""
-    before = csv.field_size_limit(MOST_CELL_CHARACTERS)
-    try:
-        with opened(root, part, newline="") as text:
-            if quotes:
-                reader = csv.reader(text, delimiter=delimiter, strict=True)
-            else:
-                reader = csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-            while True:
-                line = reader.line_num + 1
-                try:
+    with opened(root, part, newline="") as text:
+        if quotes:
+            reader = csv.reader(text, delimiter=delimiter, strict=True)
+        else:
+            reader = csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        while True:
+            line = reader.line_num + 1
+            try:
+                # Around a single row: who reads the rows may never come back for the rest.
+                with long_cells():
                     row = next(reader)
-                except StopIteration:
-                    return
-                except csv.Error as error:
-                    yield Record(line=line, problem=quote_problem(error, line, reader.line_num))
-                    continue
-                if any(cell.strip() for cell in row):
-                    yield Record(line=line, cells=tuple(map(unix_lines, row)))
-    finally:
-        csv.field_size_limit(before)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield Record(line=line, problem=quote_problem(error, line, reader.line_num))
+                continue
+            if any(cell.strip() for cell in row):
+                yield Record(line=line, cells=tuple(map(unix_lines, row)))
 
 
 def unix_lines(cell: str) -> str:

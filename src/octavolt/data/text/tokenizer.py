@@ -143,6 +143,17 @@ class Tokenizer:
                 marks[number] = name.startswith(prefix) and name != prefix
         return marks
 
+    def byte_counts(self) -> Int32[np.ndarray, " vocabulary"]:
+        """Return the bytes in UTF-8 of each token's text; special ones have none.
+
+        They add up to those of the text, except with WordPiece, which forgets spaces.
+        """
+        if self.kind == "bpe":
+            counts = [len(piece) for piece in self._plain_bytes]
+        else:
+            counts = [len(piece.encode(errors="replace")) for piece in self._plain_pieces]
+        return np.array(counts, np.int32)
+
     def encode(self, texts: Sequence[str], *, special: bool = False) -> list[Ids]:
         """Return the tokens of each text, without any around them; other threads go on meanwhile.
 

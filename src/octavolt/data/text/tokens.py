@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class Writer:
     """Takes the tokens of one sample after another."""
 
     def __init__(
-        self, file: BinaryIO, *, vocabulary_size: int, most_bytes: int | None = None
+        self, file: io.BufferedIOBase, *, vocabulary_size: int, most_bytes: int | None = None
     ) -> None:
         self._file = file
         self._vocabulary_size = vocabulary_size
@@ -122,6 +122,7 @@ class Writer:
 
 
 Make = Callable[[Writer], None]
+"""Writes all samples. It may be called again if a disk is full, so it begins its texts anew."""
 
 
 def dtype_of(vocabulary_size: int) -> np.dtype[Any]:
@@ -318,14 +319,16 @@ def tokenize_documents(
     *,
     total_bytes: int = 0,
     progress: Progress = lambda _done, _total: None,
+    batch_characters: int = BATCH_CHARACTERS,
 ) -> None:
     """Write each document, given in pieces of any size, as a sample that ends in the end of text.
 
-    Memory does not grow with the text. `progress` is told the bytes of text that are done.
+    Memory does not grow with the text, but for 16 bytes a document. `progress` is told the bytes of
+    text that are done.
     """
     end = np.array([] if tokenizer.end_id is None else [tokenizer.end_id], np.int32)
     done_bytes = 0
-    for batch in batches(documents):
+    for batch in batches(documents, batch_characters):
         for text, ids in zip(batch, tokenizer.encode([text or "" for text in batch]), strict=True):
             if text is None:
                 writer.add(end)
@@ -336,7 +339,9 @@ def tokenize_documents(
         progress(done_bytes, max(total_bytes, done_bytes))
 
 
-def batches(documents: Iterable[Iterable[str]]) -> Iterator[list[str | None]]:
+def batches(
+    documents: Iterable[Iterable[str]], batch_characters: int
+) -> Iterator[list[str | None]]:
     """Yield pieces of text, as many as are tokenized together; None where a document ends."""
     batch: list[str | None] = []
     characters = 0
@@ -344,7 +349,7 @@ def batches(documents: Iterable[Iterable[str]]) -> Iterator[list[str | None]]:
         for text in cut(document):
             batch.append(text)
             characters += len(text)
-            if characters >= BATCH_CHARACTERS:
+            if characters >= batch_characters:
                 yield batch
                 batch, characters = [], 0
         batch.append(None)

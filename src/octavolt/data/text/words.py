@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-PIECE_CHARACTERS = 2**16
-"""Of a long text that is tokenized at once: the library needs some 100 bytes for each."""
-MOST_UNCUT_CHARACTERS = 16 * PIECE_CHARACTERS
+PIECE_CHARACTERS = 2**14
+"""Of a long text that one thread tokenizes at once: the library needs some 100 bytes for each."""
+UNCUT_FACTOR = 64
+"""By which a piece may be longer where no word ends."""
 CUT = re.compile(r"[^\W_](?=[ \n\r\t.,;:!?\u3001\u3002\uff0c\uff01\uff1a\uff1b\uff1f])")
 """The end of a word or number before a space or a sign that ends one. Each pattern by which
 tokenizers split text into words ends a word there and looks at nothing before it: that of GPT-2,
@@ -104,17 +105,17 @@ class CharacterStream(Stream):
         return ""
 
 
-def cut(pieces: Iterable[str]) -> Iterator[str]:
+def cut(pieces: Iterable[str], *, most_characters: int = PIECE_CHARACTERS) -> Iterator[str]:
     """Yield a text, given in pieces of any size, in pieces whose tokens are those of the whole.
 
-    Where a text of a million characters has no end of a word, it is cut anywhere.
+    Where words end nowhere in 64 times as many characters, it is cut anywhere.
     """
     pending = ""
     for piece in pieces:
         pending += piece
         first = 0
-        while len(pending) - first > PIECE_CHARACTERS:
-            place = cut_place(pending, first)
+        while len(pending) - first > most_characters:
+            place = cut_place(pending, first, most_characters)
             if place is None:
                 break
             yield pending[first:place]
@@ -124,17 +125,18 @@ def cut(pieces: Iterable[str]) -> Iterator[str]:
         yield pending
 
 
-def cut_place(text: str, first: int) -> int | None:
-    """Return where the piece that begins at `first` may end, if that shows already."""
-    last = first + PIECE_CHARACTERS
-    for begin in (last - 1024, first):
+def cut_place(text: str, first: int, most_characters: int) -> int | None:
+    """Return where the piece that begins at `first` may end, or None if it needs more text."""
+    last = first + most_characters
+    # Looking at the end alone is enough nearly always.
+    for begin in (max(first, last - 1024), first):
         ends = [match.end() for match in CUT.finditer(text, begin, last)]
         if ends:
             return ends[-1]
-    match = CUT.search(text, last - 1, first + MOST_UNCUT_CHARACTERS)
+    most = first + UNCUT_FACTOR * most_characters
+    match = CUT.search(text, last - 1, most)
     if match:
         return match.end()
-    most = first + MOST_UNCUT_CHARACTERS
     return most if len(text) >= most else None
 
 
