@@ -6,7 +6,8 @@ import torch
 
 from octavolt.errors import OctavoltError
 from octavolt.generate import complete, generate
-from octavolt.generate.loop import LanguageModel, continued
+from octavolt.generate.decoder import visible
+from octavolt.generate.loop import Answer, LanguageModel, continued
 from octavolt.generate.sampling import Sampling
 from tests.generate.made import Bytes, model, opened, reference
 
@@ -259,3 +260,25 @@ def test_nothing_of_the_network_changes() -> None:
     for name, tensor in made.body.state_dict().items():
         assert torch.equal(tensor, before[name])
     assert made.body.transformer.wte.weight.requires_grad
+
+
+def test_what_pads_a_row_sees_itself_and_nobody_sees_it() -> None:
+    seen = visible(torch.tensor([0, 2]), torch.arange(3))[:, 0].int().tolist()
+    assert seen == [[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([*b"xy"], ["", "xy"]),  # held back as the start of a stop string, which never came
+        ([ord("a"), 0xE4], ["a", "\ufffd"]),  # the first of three bytes
+        ([0xE4, 256], ["", "\ufffd"]),
+        ([ord("x"), 256], ["", "x"]),
+    ],
+)
+def test_text_that_ends_keeps_nothing_back(tokens: list[int], expected: list[str]) -> None:
+    settings = Sampling(max_tokens=2, stop=("xyz",))
+    one = Answer(0, [1], model(Bytes(size=257, end_id=256)), settings)
+    pieces = [one.add(token) for token in tokens]
+    assert [piece.text for piece in pieces] == expected
+    assert [piece.done for piece in pieces] == [False, True]
