@@ -11,6 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from octavolt.devices import Machine, set_up, this_machine
 from octavolt.generate.decoder import Decoder
 from octavolt.generate.sampling import Sampling, next_tokens
 
-NETWORKS: dict[str, dict[str, int]] = {
+NETWORKS: dict[str, dict[str, Any]] = {
     "nano-65": {"vocab_size": 65, "n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 256},
     "nano-50257": {
         "vocab_size": 50257,
@@ -35,7 +36,7 @@ GREEDY = Sampling(temperature=0)
 Tokens = list[int]
 
 
-def network(sizes: dict[str, int]) -> Any:
+def network(sizes: dict[str, Any]) -> Any:
     """Return a network with random weights that ends no text."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -57,7 +58,7 @@ def theirs(body: Any, count: int) -> Tokens:
     return [int(token) for token in out[0, len(PROMPT) :]]
 
 
-def ours(body: Any, count: int, machine: Machine) -> Tokens:
+def ours(body: Any, machine: Machine, count: int) -> Tokens:
     """Return our greedy tokens, with all that is done once a text."""
     decoder = Decoder(body, machine, vocabulary_size=body.config.vocab_size, rows=1)
     logits = decoder.begin([PROMPT], columns=len(PROMPT) + count)
@@ -91,9 +92,9 @@ def main() -> None:
     for name in arguments.networks:
         body = network(NETWORKS[name])
         ways: dict[str, Callable[[int], Tokens]] = {
-            "transformers": lambda count, body=body: theirs(body, count),
-            "ours": lambda count, body=body: ours(body, count, fp32),
-            "ours_bf16": lambda count, body=body: ours(body, count, bf16),
+            "transformers": partial(theirs, body),
+            "ours": partial(ours, body, fp32),
+            "ours_bf16": partial(ours, body, bf16),
         }
         warm = {way: written(4) for way, written in ways.items()}
         same = warm["ours"] == warm["transformers"]
@@ -106,7 +107,7 @@ def main() -> None:
             f"{way}_x": statistics.median(one[way] / one["transformers"] for one in rounds)
             for way in ("ours", "ours_bf16")
         }
-        same = same and ours(body, arguments.tokens, fp32) == theirs(body, arguments.tokens)
+        same = same and ours(body, fp32, arguments.tokens) == theirs(body, arguments.tokens)
         rows.append({"network": name, "same_tokens": same, **rates, **ratios})
         print(
             f"{name}: transformers {rates['transformers']:.1f} tokens/s, ours {rates['ours']:.1f} "

@@ -6,11 +6,12 @@ import torch
 
 from octavolt.errors import OctavoltError
 from octavolt.generate import complete, generate
-from octavolt.generate.loop import LanguageModel, continued
+from octavolt.generate.decoder import visible
+from octavolt.generate.loop import Answer, LanguageModel, continued
 from octavolt.generate.sampling import Sampling
 from tests.generate.made import Bytes, model, opened, reference
 
-GREEDY = Sampling(temperature=0, max_tokens=40)
+GREEDY = Sampling(temperature=0, max_tokens=24)
 PROMPTS = [[5, 9, 200], [7], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]]
 
 
@@ -52,7 +53,7 @@ def test_scale_of_attention_is_the_configured_one(changes: dict[str, Any]) -> No
     made = model(Numbers(), **changes)
     usual = model(Numbers())
     ours = written(made, [PROMPTS[0]], settings=GREEDY)
-    assert ours == [reference(made.body, PROMPTS[0], 40, 256)]
+    assert ours == [reference(made.body, PROMPTS[0], 24, 256)]
     assert ours != written(usual, [PROMPTS[0]], settings=GREEDY)
 
 
@@ -65,7 +66,7 @@ def test_rows_that_only_pad_the_vocabulary_are_never_drawn() -> None:
         assert max(written(made, [[7]], settings=settings)[0]) < 100
 
 
-@pytest.mark.parametrize("settings", [GREEDY, Sampling(temperature=3.0, max_tokens=40, seed=5)])
+@pytest.mark.parametrize("settings", [GREEDY, Sampling(temperature=3.0, max_tokens=24, seed=5)])
 def test_answer_does_not_depend_on_the_batch(settings: Sampling) -> None:
     made = model(Numbers())
     together = written(made, PROMPTS, settings=settings)
@@ -79,7 +80,7 @@ def test_texts_that_end_leave_the_others_as_they_are() -> None:
     """Wherever one ends, the batch goes on with fewer rows."""
     whole = written(model(Numbers()), PROMPTS, settings=GREEDY)
     lengths = set()
-    for end in {token for text in whole for token in text}:
+    for end in {text[place] for text in whole for place in (0, 5, 12, 23)}:
         expected = [text[: text.index(end)] if end in text else text for text in whole]
         assert written(model(Numbers(end_id=end)), PROMPTS, settings=GREEDY) == expected
         lengths.add(tuple(len(text) for text in expected))
@@ -89,7 +90,9 @@ def test_texts_that_end_leave_the_others_as_they_are() -> None:
 def test_seeds_and_places_make_the_text() -> None:
     made = model(Numbers())
     texts = [
-        written(made, [[7]], settings=Sampling(temperature=3.0, seed=seed), first=first)
+        written(
+            made, [[7]], settings=Sampling(temperature=3.0, seed=seed, max_tokens=12), first=first
+        )
         for seed, first in ((1, 0), (1, 0), (2, 0), (1, 1))
     ]
     assert texts[0] == texts[1]
@@ -173,8 +176,8 @@ def test_empty_prompt_begins_after_the_end_of_another_text() -> None:
     made = model(Bytes(size=257, end_id=256))
     (completion,) = complete(opened(made), [""], settings=GREEDY)
     assert completion.prompt_tokens == 1
-    wanted = reference(made.body, [256], 40, 257)
-    assert completion.tokens == (wanted.index(256) + 1 if 256 in wanted else 40)
+    wanted = reference(made.body, [256], 24, 257)
+    assert completion.tokens == (wanted.index(256) + 1 if 256 in wanted else 24)
 
 
 def test_empty_prompt_without_such_a_token_is_an_error() -> None:
@@ -186,8 +189,8 @@ def test_network_that_writes_nothing_is_an_error() -> None:
     with pytest.raises(OctavoltError) as error:
         next(generate(opened(model(), task="text-classification"), ["x"], settings=GREEDY))
     assert str(error.value) == (
-        "gpt2 is a gpt2 for text-classification, which writes no text. Use octavolt predict with "
-        "it, or generate with a run of gpt2 for causal-language-modeling or dialogue."
+        "This network is a gpt2 for text-classification, which writes no text: use octavolt "
+        "predict with it. To generate, name a run of gpt2 for causal-language-modeling or dialogue."
     )
 
 
@@ -195,9 +198,9 @@ def test_stop_string_ends_the_text_and_is_not_shown() -> None:
     made = model(Numbers())
     tokens = written(made, [PROMPTS[0]], settings=GREEDY)[0]
     # Spans three tokens, and begins within one.
-    at = next(i for i in range(3, 30) if tokens[i] >= 10)
+    at = next(i for i in range(3, 20) if tokens[i] >= 10)
     stop = f"{str(tokens[at])[1:]} {tokens[at + 1]} {str(tokens[at + 2])[:1]}"
-    settings = Sampling(temperature=0, max_tokens=40, stop=("no such text", stop))
+    settings = Sampling(temperature=0, max_tokens=24, stop=("no such text", stop))
     pieces = [*continued(made, [PROMPTS[0]], settings=settings)]
     whole = " " + " ".join(map(str, tokens))
     assert "".join(piece.text for piece in pieces) == whole[: whole.index(stop)]
@@ -209,7 +212,7 @@ def test_reasons_and_counts() -> None:
     made = model(Numbers())
     tokens = written(made, [PROMPTS[0]], settings=GREEDY)[0]
     (length,) = [piece for piece in continued(made, [PROMPTS[0]], settings=GREEDY) if piece.done]
-    assert (length.reason, length.tokens, length.prompt_tokens) == ("length", 40, 3)
+    assert (length.reason, length.tokens, length.prompt_tokens) == ("length", 24, 3)
     ended = model(Numbers(end_id=tokens[4]))
     *_, last = continued(ended, [PROMPTS[0]], settings=GREEDY)
     assert (last.reason, last.tokens) == ("end", tokens.index(tokens[4]) + 1)
@@ -220,13 +223,13 @@ def test_characters_are_whole_in_every_piece() -> None:
     texts = [
         piece.text
         for piece in continued(
-            made, [[206]], settings=Sampling(temperature=4.0, top_k=0, max_tokens=200)
+            made, [[206]], settings=Sampling(temperature=4.0, top_k=0, max_tokens=100)
         )
     ]
     tokens = written(
         LanguageModel(body=made.body, tokenizer=Numbers(), machine=made.machine),
         [[206]],
-        settings=Sampling(temperature=4.0, top_k=0, max_tokens=200),
+        settings=Sampling(temperature=4.0, top_k=0, max_tokens=100),
     )[0]
     # Bytes drawn at random: whole characters of several bytes among them, and bytes that are none.
     assert "".join(texts).replace("\ufffd", "") == bytes(tokens).decode(errors="ignore")
@@ -257,3 +260,25 @@ def test_nothing_of_the_network_changes() -> None:
     for name, tensor in made.body.state_dict().items():
         assert torch.equal(tensor, before[name])
     assert made.body.transformer.wte.weight.requires_grad
+
+
+def test_what_pads_a_row_sees_itself_and_nobody_sees_it() -> None:
+    seen = visible(torch.tensor([0, 2]), torch.arange(3))[:, 0].int().tolist()
+    assert seen == [[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        ([*b"xy"], ["", "xy"]),  # held back as the start of a stop string, which never came
+        ([ord("a"), 0xE4], ["a", "\ufffd"]),  # the first of three bytes
+        ([0xE4, 256], ["", "\ufffd"]),
+        ([ord("x"), 256], ["", "x"]),
+    ],
+)
+def test_text_that_ends_keeps_nothing_back(tokens: list[int], expected: list[str]) -> None:
+    settings = Sampling(max_tokens=2, stop=("xyz",))
+    one = Answer(0, [1], model(Bytes(size=257, end_id=256)), settings)
+    pieces = [one.add(token) for token in tokens]
+    assert [piece.text for piece in pieces] == expected
+    assert [piece.done for piece in pieces] == [False, True]

@@ -68,11 +68,11 @@ def test_draws_follow_the_distribution() -> None:
     settings = Sampling(temperature=1.0, top_k=0)
     tokens = [
         int(next_tokens(chances.log(), None, settings, positions=[0], step=step))
-        for step in range(4000)
+        for step in range(1000)
     ]
-    shares = np.bincount(tokens, minlength=4) / 4000
-    # Three deviations of a share among 4000 draws are at most 0.024; the seed is fixed.
-    np.testing.assert_allclose(shares, [0.5, 0, 0.3, 0.2], atol=0.024)
+    shares = np.bincount(tokens, minlength=4) / 1000
+    # Three deviations of a share among 1000 draws are at most 0.048; the seed is fixed.
+    np.testing.assert_allclose(shares, [0.5, 0, 0.3, 0.2], atol=0.048)
     assert shares[1] == 0
 
 

@@ -32,7 +32,9 @@ def generate(
     system: Annotated[
         str | None, typer.Option(help="With --chat: what the network is told first.")
     ] = None,
-    weights: Annotated[str | None, typer.Option(help="With a network: a file, or a run.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="With a network: a published name, a folder or a run.")
+    ] = None,
     max_tokens: Annotated[int, typer.Option(help="New tokens of a text at most.")] = 256,
     temperature: Annotated[
         float, typer.Option(help="Less is more predictable; 0 takes the likeliest token.")
@@ -49,14 +51,16 @@ def generate(
         list[str] | None, typer.Option(help="End a text before this; again for more.")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Prompts together in one pass.")] = 8,
-    precision: Annotated[str, typer.Option(help="auto, fp16, bf16 or fp32.")] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="auto, fp16, bf16 or fp32; auto is fp32 on a CPU.")
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Write text with a language model."""
+    """Write text with a language model. A text is printed without its prompt."""
     check_flags(prompt, prompt_file, chat=chat, system=system, as_json=as_json)
     from octavolt.data import MODALITIES
     from octavolt.devices import set_up, this_machine
-    from octavolt.generate import Dialogue, Sampling, language_model
+    from octavolt.generate import Dialogue, Sampling, best_precision, language_model
     from octavolt.generate import generate as generated
     from octavolt.networks.opened import open_network
 
@@ -70,7 +74,7 @@ def generate(
         stop=tuple(stop or ()),
     )
     prompts = [] if chat else all_prompts(prompt or [], prompt_file)
-    machine = this_machine(precision=precision)
+    machine = this_machine(precision=best_precision(precision))
     set_up(machine)
     opened = open_network(run, machine, MODALITIES, weights=weights)
     language_model(opened)

@@ -99,8 +99,8 @@ def distribution(
     ordered, tokens = logits.topk(kept) if kept < vocabulary else logits.sort(-1, descending=True)
     chances = ordered.softmax(-1)
     if settings.top_p < 1:
+        # Exactly 0 for the first, which so stays whatever top-p is.
         before = chances.cumsum(-1) - chances
-        before[:, 0] = 0
         chances = torch.where(before < settings.top_p, chances, 0)
         chances = chances / chances.sum(-1, keepdim=True)
     return torch.zeros_like(logits).scatter_(1, tokens, chances)
