@@ -24,6 +24,6 @@ def test_share_is_shown_in_per_cent() -> None:
 
 
 def test_metric_of_an_unknown_task_keeps_its_name_and_kind() -> None:
-    assert metric("exact_match_fraction").label == "Exact match"
-    assert shown("exact_match_fraction", 0.5) == "50.0\N{NO-BREAK SPACE}%"
+    assert metric("first_hit_fraction").label == "First hit"
+    assert shown("first_hit_fraction", 0.5) == "50.0\N{NO-BREAK SPACE}%"
     assert shown("mean_overlap", 0.5) == "0.5"
