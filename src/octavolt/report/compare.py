@@ -11,7 +11,7 @@ from octavolt.errors import OctavoltError
 from octavolt.report import verdict
 from octavolt.report.curves import numbers
 from octavolt.report.files import EpochRow, RunFiles, read_run
-from octavolt.report.intervals import wilson_interval
+from octavolt.report.intervals import Interval, wilson_interval
 from octavolt.report.page import templates, write_page
 from octavolt.report.plots import FEW_POINTS, scaled, value, whole_x
 from octavolt.report.resolved import inside
@@ -32,6 +32,7 @@ def comparison_table(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return a dictionary a run, ready for JSON: settings, primary metric, time and speed.
 
     `low` and `high` are the ends of the metric's 95 % interval, None where none is known.
+    `samples_per_second` counts what `unit` names.
     """
     return [comparison_row(run) for run in read_runs(folders)]
 
@@ -72,23 +73,37 @@ def measured(run: RunFiles) -> dict[str, Any]:
 
     Without an evaluation it is that of the best epoch, which flatters, and has no interval.
     """
-    found, name = verdict.main_evaluation(run), verdict.primary_metric(run)
-    best = verdict.best_epoch(run)
+    found = verdict.main_evaluation(run)
     if found is None:
+        name, best = verdict.primary_metric(run), verdict.best_epoch(run)
         val = (best.val if best else None) or {}
-        split = "val" if val else None
-        nothing = {"samples": None, "low": None, "high": None}
-        result = {"metric": name, "value": val.get(name), "split": split, **nothing}
-        return {**result, "bits_per_byte": val.get(BITS)}
-    name = found.primary_metric
+        return {
+            "metric": name,
+            "value": val.get(name),
+            "split": "val" if val else None,
+            "samples": None,
+            **ends(None),
+            BITS: val.get(BITS),
+        }
+    name, samples = found.primary_metric, found.metrics.whole("samples")
     share = found.metrics.optional_number(name)
-    samples = found.metrics.whole("samples")
-    result = {"metric": name, "value": share, "split": found.split, "samples": samples}
-    ends = {"low": None, "high": None}
-    if share is not None and metric(name).counts_samples:
-        interval = wilson_interval(round(share * samples), samples)
-        ends = {"low": interval.low, "high": interval.high}
-    return {**result, **ends, "bits_per_byte": found.metrics.optional_number(BITS)}
+    known = share is not None and metric(name).counts_samples
+    return {
+        "metric": name,
+        "value": share,
+        "split": found.split,
+        "samples": samples,
+        **ends(wilson_interval(round((share or 0.0) * samples), samples) if known else None),
+        BITS: found.metrics.optional_number(BITS),
+    }
+
+
+def ends(interval: Interval | None) -> dict[str, float | None]:
+    """Return the ends of an interval, None where it isn't known."""
+    return {
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+    }
 
 
 def differing(table: Sequence[dict[str, Any]]) -> list[str]:
@@ -101,8 +116,7 @@ def comparison_view(runs: Sequence[RunFiles]) -> dict[str, Any]:
     table = [comparison_row(run) for run in runs]
     return {
         "rows": [{**row, **in_words(row), "colour": colour(n)} for n, row in enumerate(table)],
-        # One that applies to none of the runs would be an empty column.
-        "settings": [key for key in COLUMNS if any(row[key] is not None for row in table)],
+        "settings": [key for key in COLUMNS if is_shown(key, table)],
         "numbers": NUMBERS,
         "differing": differing(table),
         "has_intervals": any(row["low"] is not None for row in table),
@@ -112,6 +126,12 @@ def comparison_view(runs: Sequence[RunFiles]) -> dict[str, Any]:
         "plots": comparison_plots(runs),
         "nothing": NOTHING,
     }
+
+
+def is_shown(key: str, table: Sequence[dict[str, Any]]) -> bool:
+    """Whether a setting gets a column: where it applies, and the task only where runs differ."""
+    values = {str(row[key]) for row in table}
+    return len(values) > 1 or (key != "task" and values != {"None"})
 
 
 def in_words(row: dict[str, Any]) -> dict[str, str]:
@@ -181,7 +201,6 @@ def metric_plot(
     runs: Sequence[RunFiles], name: str, label: str, x: Callable[[EpochRow], float]
 ) -> Markup:
     """Return the validation metric of all runs, a line each."""
-
     measured = [[row for row in run.epochs if row.val and name in row.val] for run in runs]
 
     def draw(axes: Axes) -> None:

@@ -44,7 +44,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "network": str(run.settings.values.get("network", NOTHING)),
         "data": str(run.settings.values.get("data", NOTHING)),
         "started": str(run.environment.get("started", "")),
-        "task": str(run.settings.values.get("task") or "").replace("-", " "),
+        "task": task_words(str(run.settings.values.get("task") or "")),
         "main": main,
         "main_anchor": main.anchor if main else None,
         "validation": verdict.validation_fact(run),
@@ -61,6 +61,11 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "classes": run.settings.values.get("classes") or (),
         "environment": resolved.listed(run.environment),
     }
+
+
+def task_words(task: str) -> str:
+    """Return a task as people write it: 'multi-label text classification'."""
+    return task.replace("-", " ").replace("multi label", "multi-label")
 
 
 def main_view(

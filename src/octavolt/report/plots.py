@@ -126,7 +126,7 @@ def raw_and_smoothed(
         # On a scale of thousandths, waiting that costs nothing would look like trouble.
         least_top = LEAST_TOP_FRACTION if metric(name).is_fraction else 0.0
         axes.set_ylim(0, max(axes.get_ylim()[1], least_top))
-        in_percent(axes, name)
+        ticked(axes, name)
         whole_x(axes, "step")
 
     return plot(draw, name=name, title=title)
@@ -226,28 +226,29 @@ def limit_to_most(
         axes.set_ylim(0, max(*tops, 1e-6) * 1.08)
 
 
-def in_percent(axes: Axes, name: str) -> None:
-    """Label the upright axis in per cent, if the metric is a share."""
-    if metric(name).is_fraction:
-        axes.yaxis.set_major_formatter(per_cent)
+def ticked(axes: Axes, name: str) -> None:
+    """Label the upright axis: in per cent, if the metric is a share."""
+    axes.yaxis.set_major_formatter(per_cent if metric(name).is_fraction else plain)
 
 
 def scaled(axes: Axes, name: str, values: Float[np.ndarray, " points"]) -> None:
     """Label the upright axis for a metric; one that falls manyfold gets a logarithmic axis."""
-    in_percent(axes, name)
     finite = values[~np.isnan(values)]
-    if metric(name).is_fraction or not finite.size:
-        return
-    if finite.min() > 0 and finite.max() / finite.min() >= LOG_RATIO:
+    least, most = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if not metric(name).is_fraction and 0 < least <= most / LOG_RATIO:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(plain)
+    ticked(axes, name)  # a new scale forgets the labels
 
 
 def plain(number: float, _: object = None) -> str:
-    """Return the label of a tick: '20', '2,000', '0.5'."""
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
+    """Return the label of a tick, short enough for the room there is: '0.5', '2,000', '250k'."""
+    if abs(number) >= 1e6:
+        return f"{number / 1e6:.4g}M"
+    if abs(number) >= 1e4:
+        return f"{number / 1e3:.4g}k"
+    return f"{number:,.0f}" if abs(number) >= 1e3 else f"{number:.4g}"
 
 
 def per_cent(share: float, _: object = None) -> str:
