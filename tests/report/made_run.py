@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from octavolt.contract import Recipe
-from octavolt.tasks.image_classification import ClassificationScore, ImageBatch
+from octavolt.contract import Reading, Recipe
+from octavolt.tasks.classification import ClassificationScore
+from octavolt.tasks.image_classification import ImageBatch
 
 FRUIT = ("Apple", "Avocado", "Banana", "Kiwi", "Lemon", "Lime", "Mango", "Orange", "Pear", "Plum")
 RECIPE = Recipe(
@@ -83,12 +84,13 @@ def made_settings(classes: Sequence[str], epochs: int) -> dict[str, Any]:
         "task": "image-classification",
         "data": "./fruit",
         "weights": "imagenet",
-        "image_size": 224,
+        "reading": asdict(Reading(image_size=224)),
         "precision": "bf16",
         "seed": 0,
         "processes": 1,
         "batch_size": 32,
         "micro_batch_size": 32,
+        "checkpoint_activations": False,
         "classes": list(classes),
         "split_counts": {"train": 1437, "val": 180, "test": 180},
         "recipe": {**asdict(RECIPE), "epochs": epochs},
@@ -127,6 +129,7 @@ def made_epochs(epochs: int) -> list[dict[str, Any]]:
             "train_loss": 2.4 - share,
             "val": {"top1_fraction": share, "negative_log_likelihood_nats": 1.6 - 1.4 * share},
             "best": epoch < epochs or epochs == 1,
+            "metric": "top1_fraction",
         }
         for epoch, share in enumerate([*shares, 0.9], start=1)
     ]
@@ -145,6 +148,8 @@ def made_evaluation(classes: Sequence[str], pictures: int) -> dict[str, Any]:
     return {
         "data": "./fruit",
         "split": "test",
+        "task": "image-classification",
+        "sample": "picture",
         "primary_metric": "top1_fraction",
         "metrics": score.result(),
         "classes": list(classes),

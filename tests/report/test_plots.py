@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from octavolt.report.plots import classes_a_point, pooled
+from octavolt.report.plots import classes_a_point, plain, pooled, scaled
 
 
 def test_pooling_adds_neighbours() -> None:
@@ -19,3 +20,31 @@ def test_pooling_keeps_every_count() -> None:
 @pytest.mark.parametrize(("classes", "each"), [(31, 1), (125, 1), (126, 2), (1000, 8)])
 def test_classes_a_point_are_the_fewest_that_can_be_seen(classes: int, each: int) -> None:
     assert classes_a_point(classes) == each
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "scale"),
+    [
+        ("perplexity", [900.0, 120.0, 45.0], "log"),
+        ("perplexity", [45.0, 41.0, 40.0], "linear"),
+        ("perplexity", [float("nan"), 900.0, 45.0], "log"),
+        ("matthews_correlation", [-0.1, 0.9], "linear"),
+        ("top1_fraction", [0.05, 0.9], "linear"),
+        ("perplexity", [float("nan")], "linear"),
+    ],
+)
+def test_metric_that_falls_manyfold_has_a_logarithmic_axis(
+    name: str, values: list[float], scale: str
+) -> None:
+    axes = Figure().add_axes((0, 0, 1, 1))
+    scaled(axes, name, np.array(values))
+    assert axes.get_yscale() == scale
+    assert axes.yaxis.get_major_formatter()(0.5) in ("0.5", "50 %")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0.5, "0.5"), (20.0, "20"), (2_500.0, "2,500"), (250_000.0, "250k"), (2e6, "2M")],
+)
+def test_ticks_are_plain_numbers(number: float, words: str) -> None:
+    assert plain(number) == words

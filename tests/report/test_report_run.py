@@ -102,7 +102,7 @@ def test_colours_of_plots_follow_the_page(page: str) -> None:
 def test_whole_run_shows_every_section(page: str) -> None:
     assert headings(page) == {
         "Curves",
-        "Loss",
+        "Loss in nats",
         "Top-1 accuracy",
         "Learning rate",
         "Gradient norm",
@@ -202,12 +202,12 @@ def test_run_in_which_no_loss_is_a_number_still_has_a_report(tmp_path: Path) -> 
     rows = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
     write_lines(run / "steps.jsonl", [{**row, "loss": None} for row in rows])
     write_lines(run / "epochs.jsonl", [])
-    assert "Loss" in headings(report_of(run))
+    assert "Loss in nats" in headings(report_of(run))
 
 
 def test_evaluation_without_pictures_still_has_a_report(tmp_path: Path) -> None:
     run = made_run(tmp_path / "fruit")
-    empty = {**made_evaluation(("a", "b"), 2), "metrics": {"pictures": 0}, "mistakes": []}
+    empty = {**made_evaluation(("a", "b"), 2), "metrics": {"samples": 0}, "mistakes": []}
     write(run / "evaluation.json", {"schema": 1, "evaluations": [empty]})
     assert "Measured on 0 pictures" in Elements(report_of(run)).text
 
@@ -219,7 +219,7 @@ def test_class_without_pictures_is_remarked(tmp_path: Path) -> None:
         for row in json.loads((run / "evaluation.json").read_text())["evaluations"][0]["metrics"][
             "per_class"
         ]
-        if row["pictures"] == 0
+        if row["samples"] == 0
     ]
     listed = ", ".join(absent[:5])
     assert f"without a picture in the test split: {listed}" in report_of(run)

@@ -1,6 +1,9 @@
 import pytest
 
-from octavolt.report.words import decimal, metric, percent, shown
+from octavolt.report.words import METRICS, decimal, metric, percent, shown
+from octavolt.tasks import TASKS
+from tests.report.made_run import FRUIT, made_evaluation
+from tests.report.made_text_run import TEXT_TASKS, made_metrics
 
 
 @pytest.mark.parametrize(
@@ -24,6 +27,28 @@ def test_share_is_shown_in_per_cent() -> None:
 
 
 def test_metric_of_an_unknown_task_keeps_its_name_and_kind() -> None:
-    assert metric("exact_match_fraction").label == "Exact match"
-    assert shown("exact_match_fraction", 0.5) == "50.0\N{NO-BREAK SPACE}%"
+    assert metric("first_hit_fraction").label == "First hit"
+    assert shown("first_hit_fraction", 0.5) == "50.0\N{NO-BREAK SPACE}%"
     assert shown("mean_overlap", 0.5) == "0.5"
+
+
+def test_every_metric_that_a_task_measures_has_its_words() -> None:
+    measured = [made_evaluation(FRUIT, 20)["metrics"], *map(made_metrics, TEXT_TASKS)]
+    names = {name for one in measured for name in one if isinstance(one[name], float)}
+    assert names == set(METRICS)
+
+
+def test_metrics_of_which_less_is_better_say_so() -> None:
+    less = {name for name, one in METRICS.items() if one.explanation.startswith("less is better")}
+    assert {task.primary_metric for task in TASKS.values() if task.less_is_better} <= less
+    assert {task.tie_metric for task in TASKS.values()} <= less
+    assert not less & {task.primary_metric for task in TASKS.values() if not task.less_is_better}
+
+
+def test_only_shares_of_samples_have_an_interval() -> None:
+    assert {name for name, one in METRICS.items() if one.counts_samples} == {
+        "top1_fraction",
+        "top5_fraction",
+        "exact_match",
+        "exact_match_fraction",
+    }

@@ -23,13 +23,16 @@ def percent(fraction: float, digits: int = 1) -> str:
 
 def short_name(metric: str) -> str:
     """Return a metric's name as it stands in a line."""
-    plain = metric.removesuffix("_fraction").replace("top1", "top-1").replace("_", " ")
-    return plain.replace("f1", "F1")
+    plain = metric.removesuffix("_fraction").replace("_", " ")
+    for written, read in (("top", "top-"), ("f1", "F1"), ("matthews", "Matthews")):
+        plain = plain.replace(written, read)
+    return plain
 
 
 def metric_value(metric: str, value: float) -> str:
     """Return a metric's value: a share in per cent, other numbers as they are."""
-    plain = metric in ("perplexity", "bits_per_byte") or "nats" in metric
+    numbers = ("perplexity", "bits_per_byte", "matthews_correlation")
+    plain = metric in numbers or "nats" in metric
     return f"{value:,.3f}" if plain else percent(value)
 
 

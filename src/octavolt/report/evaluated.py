@@ -1,8 +1,5 @@
 """One evaluation as the page shows it."""
 
-import base64
-import binascii
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,12 +7,13 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup
 
-from octavolt.report.files import Evaluation, Mistake
+from octavolt.report.files import Evaluation
 from octavolt.report.intervals import wilson_interval
+from octavolt.report.mistakes import Shot, shot
 from octavolt.report.plots import calibration_plot, classes_a_point, heat_map
 from octavolt.report.rows import Row
-from octavolt.report.words import NOTHING, interval_words, metric, percent, shown
-from octavolt.units import format_count
+from octavolt.report.words import NOTHING, interval_words, metric, nouns, percent, shown
+from octavolt.units import counted, format_count
 
 MOST_CLASSES_IN_MATRIX = 30
 MOST_PAIRS = 20
@@ -33,7 +31,13 @@ class Headline:
     value: str
     interval: str
     """Empty where none is known."""
-    pictures: int
+    explanation: str
+    """What to know of the metric; often nothing."""
+
+    @property
+    def note(self) -> str:
+        """Return what stands below the value, where there is little room."""
+        return self.interval or self.explanation.partition(";")[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +45,7 @@ class ClassRow:
     """How well one class is known."""
 
     name: str
-    pictures: str
+    samples: str
     precision: str
     recall: str
     recall_interval: str
@@ -61,7 +65,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Pictures of one class that were taken for another."""
+    """Samples of one class that were taken for another."""
 
     label: str
     predicted: str
@@ -71,15 +75,14 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shot:
-    """A mistake as a picture."""
+class Part:
+    """How well the questions of one kind were answered."""
 
     name: str
-    label: str
-    predicted: str
-    probability: str
-    jpeg_base64: str
-    """Empty where there is no picture."""
+    questions: str
+    exact_match: str
+    exact_match_interval: str
+    f1: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,12 +92,18 @@ class EvaluationView:
     anchor: str
     data: str
     split: str
+    noun: str
+    """What a sample is called."""
+    measured: str
+    """How much was measured: '180 pictures'."""
     headline: Headline
     others: tuple[Headline, ...]
+    parts: tuple[Part, ...]
+    """Empty where the questions are all of one kind, or none."""
     classes: tuple[ClassRow, ...]
     """The worst first."""
     absent: int
-    """Classes without a picture in the split."""
+    """Classes without a sample in the split."""
     names: tuple[str, ...]
     matrix: tuple[tuple[Cell, ...], ...]
     """Empty where there are too many classes to read it, or no counts."""
@@ -105,6 +114,11 @@ class EvaluationView:
     calibration: Markup | None
     calibration_error: str
     mistakes: tuple[Shot, ...]
+
+    @property
+    def has_details(self) -> bool:
+        """Whether there is more to show than figures."""
+        return bool(self.classes or self.parts or self.mistakes)
 
 
 def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
@@ -117,14 +131,13 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
         anchor=f"evaluation-{number}",
         data=found.data,
         split=found.split,
+        noun=nouns(found.task).sample,
+        measured=measured(found),
         headline=headline(found, found.primary_metric),
-        others=tuple(
-            headline(found, name)
-            for name, value in found.metrics.values.items()
-            if name not in {found.primary_metric, "pictures"} and isinstance(value, float)
-        ),
+        others=tuple(headline(found, name) for name in other_metrics(found)),
+        parts=parts(found),
         classes=tuple(class_row(row) for row in rows),
-        absent=sum(row.whole("pictures") == 0 for row in rows),
+        absent=sum(row.whole("samples") == 0 for row in rows),
         names=found.classes,
         matrix=matrix(confusion, found.classes) if few else (),
         pairs=() if few else pairs(confusion, found.classes),
@@ -132,46 +145,100 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
         classes_a_point=classes_a_point(len(confusion)),
         calibration=(
             calibration_plot(bins, f"calibration-{number}")
-            if any(row.whole("pictures") for row in bins)
+            if any(row.whole("samples") for row in bins)
             else None
         ),
         calibration_error=shown(
             "calibration_error", found.metrics.optional_number("calibration_error")
         ),
-        mistakes=tuple(shot(mistake) for mistake in found.mistakes),
+        mistakes=tuple(shot(mistake, found.task) for mistake in found.mistakes),
     )
 
 
+def measured(found: Evaluation) -> str:
+    """Return how much was measured, in what the metrics are means over."""
+    if "tokens" not in found.metrics.values:
+        return counted(samples_of(found), nouns(found.task).sample)
+    hidden = "hidden " if found.task == "masked-language-modeling" else ""
+    words = counted(found.metrics.whole("tokens"), f"{hidden}token")
+    if "bytes" in found.metrics.values:
+        words += f", {counted(found.metrics.whole('bytes'), 'byte')} of text"
+    return words
+
+
+def samples_of(found: Evaluation) -> int:
+    """Return the number of samples."""
+    return found.metrics.whole("samples") if "samples" in found.metrics.values else 0
+
+
+def other_metrics(found: Evaluation) -> list[str]:
+    """Return the metrics beside the primary one that say something.
+
+    Five guesses among five classes or fewer are always right.
+    """
+    idle = {found.primary_metric} | ({"top5_fraction"} if len(found.classes) <= 5 else set())
+    return [
+        name
+        for name, value in found.metrics.values.items()
+        if name not in idle and isinstance(value, float)
+    ]
+
+
 def headline(found: Evaluation, name: str) -> Headline:
-    """Return a metric with its interval, where it is a share of the pictures."""
-    pictures = found.metrics.whole("pictures") if "pictures" in found.metrics.values else 0
+    """Return a metric with its interval, where it is a share of the samples."""
     value = found.metrics.optional_number(name)
-    known = value is not None and pictures > 0 and metric(name).counts_samples
     return Headline(
         label=metric(name).label,
         value=shown(name, value),
-        interval=(
-            interval_words(wilson_interval(round((value or 0.0) * pictures), pictures))
-            if known
-            else ""
-        ),
-        pictures=pictures,
+        interval=share_interval(name, value, samples_of(found)),
+        explanation=metric(name).explanation,
+    )
+
+
+def share_interval(name: str, value: float | None, samples: int) -> str:
+    """Return the interval of a metric in words; nothing where it has none."""
+    if value is None or samples == 0 or not metric(name).counts_samples:
+        return ""
+    return interval_words(wilson_interval(round(value * samples), samples))
+
+
+PARTS = {"has_answer": "with an answer", "no_answer": "without an answer"}
+
+
+def parts(found: Evaluation) -> tuple[Part, ...]:
+    """Return how well the two kinds of questions were answered, where there are both."""
+    rows = {
+        name: found.metrics.row(key) for key, name in PARTS.items() if key in found.metrics.values
+    }
+    if not rows or not all(row.whole("samples") for row in rows.values()):
+        return ()
+    return tuple(
+        Part(
+            name=name,
+            questions=format_count(row.whole("samples")),
+            exact_match=percent(row.optional_number("exact_match")),
+            exact_match_interval=share_interval(
+                "exact_match", row.optional_number("exact_match"), row.whole("samples")
+            ),
+            f1=percent(row.optional_number("f1")),
+        )
+        for name, row in rows.items()
     )
 
 
 def worst_first(row: Row) -> tuple[bool, float, str]:
-    """Return what to sort classes by: F1, those without pictures last."""
+    """Return what to sort classes by: F1, those without samples last."""
     f1 = row.optional_number("f1")
-    return row.whole("pictures") == 0, 0.0 if f1 is None else f1, row.text("class")
+    return row.whole("samples") == 0, 0.0 if f1 is None else f1, row.text("class")
 
 
 def class_row(row: Row) -> ClassRow:
     """Return one line of the table of classes."""
-    pictures, recall = row.whole("pictures"), row.optional_number("recall")
-    reach = wilson_interval(round(recall * pictures), pictures) if recall is not None else None
+    samples, recall = row.whole("samples"), row.optional_number("recall")
+    reach = wilson_interval(round(recall * samples), samples) if recall is not None else None
     return ClassRow(
         name=row.text("class"),
-        pictures=format_count(pictures),
+        samples=format_count(samples),
         precision=percent(row.optional_number("precision")),
         recall=percent(recall),
         recall_interval=f"{100 * reach.low:.0f} to {100 * reach.high:.0f}" if reach else NOTHING,
@@ -222,23 +289,3 @@ def pairs(confusion: Float[np.ndarray, "true predicted"], names: Sequence[str]) 
         )
         for count, share, row, column in sorted(wrong, reverse=True)[:MOST_PAIRS]
     )
-
-
-def shot(mistake: Mistake) -> Shot:
-    """Return a mistake for the page; what is no base64 is left out rather than shown broken."""
-    return Shot(
-        name=mistake.name,
-        label=mistake.label,
-        predicted=mistake.predicted,
-        probability=percent(mistake.probability),
-        jpeg_base64=picture(mistake.jpeg_base64 or ""),
-    )
-
-
-def picture(jpeg_base64: str) -> str:
-    """Return the base64 of a JPEG, or nothing if it isn't one."""
-    text = re.sub(r"\s", "", jpeg_base64)
-    try:
-        return text if base64.b64decode(text, validate=True).startswith(b"\xff\xd8") else ""
-    except binascii.Error:
-        return ""

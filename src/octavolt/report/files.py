@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from octavolt.errors import OctavoltError
 from octavolt.report.rows import Row, as_row, read_document, read_lines
+from octavolt.report.words import Nouns, nouns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,8 @@ class EpochRow:
     """Of training since the run began, over all its sessions."""
     train_loss: float
     val: Mapping[str, Any] | None
+    metric: str | None
+    """Name of the one that decides which epoch is the best."""
     best: bool
 
 
@@ -48,13 +51,14 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mistake:
-    """A picture that was taken for something else."""
+    """A sample that was answered wrongly."""
 
     name: str
     label: str
     predicted: str
     probability: float
     jpeg_base64: str | None
+    text: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +67,7 @@ class Evaluation:
 
     data: str
     split: str
+    task: str
     primary_metric: str
     metrics: Row
     classes: tuple[str, ...]
@@ -83,12 +88,17 @@ class RunFiles:
     evaluations: tuple[Evaluation, ...]
     """The newest of each data and split."""
     damaged: tuple[tuple[str, str], ...]
-    """File and problem of the pictures that were left out."""
+    """File and problem of the samples that were left out."""
 
     @property
     def name(self) -> str:
         """Return the name of the folder."""
         return self.folder.resolve().name
+
+    @property
+    def nouns(self) -> Nouns:
+        """Return what the run's samples are called."""
+        return nouns(self.settings.values.get("task"))
 
 
 def read_run(folder: Path) -> RunFiles:
@@ -107,7 +117,7 @@ def read_run(folder: Path) -> RunFiles:
         epochs=in_sequence(map(epoch_row, read_lines(folder / "epochs.jsonl"))),
         events=tuple(map(event, read_lines(folder / "events.jsonl"))),
         evaluations=evaluations(optional_object(folder / "evaluation.json")),
-        damaged=damaged_pictures(folder / "damaged.json"),
+        damaged=damaged_samples(folder / "damaged.json"),
     )
 
 
@@ -142,6 +152,7 @@ def epoch_row(row: Row) -> EpochRow:
         seconds=row.number("seconds"),
         train_loss=float("nan") if loss is None else loss,
         val=None if row.values.get("val") is None else row.row("val").values,
+        metric=row.optional_text("metric"),
         best=bool(row.values.get("best", False)),
     )
 
@@ -186,6 +197,7 @@ def evaluation(row: Row) -> Evaluation:
     return Evaluation(
         data=row.text("data"),
         split=row.text("split"),
+        task=row.text("task"),
         primary_metric=row.text("primary_metric"),
         metrics=metrics,
         classes=classes,
@@ -209,17 +221,17 @@ def check_confusion(metrics: Row, class_count: int) -> None:
 
 def mistake(row: Row) -> Mistake:
     """Return one entry of an evaluation's mistakes."""
-    picture = row.values.get("jpeg_base64")
     return Mistake(
         name=row.text("name"),
         label=row.text("label"),
         predicted=row.text("predicted"),
         probability=row.number("probability"),
-        jpeg_base64=None if picture is None else row.text("jpeg_base64"),
+        jpeg_base64=row.optional_text("jpeg_base64"),
+        text=row.optional_text("text"),
     )
 
 
-def damaged_pictures(path: Path) -> tuple[tuple[str, str], ...]:
-    """Return file and problem of each damaged picture."""
+def damaged_samples(path: Path) -> tuple[tuple[str, str], ...]:
+    """Return file and problem of each damaged sample."""
     listed = Row(values={"damaged": read_document(path) or []}, place=str(path))
     return tuple((row.text("file"), row.text("problem")) for row in listed.rows("damaged"))

@@ -37,26 +37,35 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     evaluations = tuple(
         evaluation_view(found, number) for number, found in enumerate(run.evaluations, start=1)
     )
-    main = verdict.main_evaluation(run)
+    found = verdict.main_evaluation(run)
+    main = main_view(evaluations, (found.data, found.split) if found else None)
     return {
         "run": run,
         "network": str(run.settings.values.get("network", NOTHING)),
         "data": str(run.settings.values.get("data", NOTHING)),
         "started": str(run.environment.get("started", "")),
-        "main": main_view(evaluations, (main.data, main.split) if main else None),
+        "task": task_words(str(run.settings.values.get("task") or "")),
+        "main": main,
+        "main_anchor": main.anchor if main else None,
         "validation": verdict.validation_fact(run),
         "facts": verdict.facts(run),
         "remarks": verdict.remarks(run),
         "curves": curves(run),
-        "evaluations": evaluations,
+        # Figures of the main one stand in the verdict: it needs no section for them alone.
+        "evaluations": [one for one in evaluations if one.has_details or one is not main],
         "most_classes_open": MOST_CLASSES_OPEN,
         "command": resolved.command(
             run.settings, run.folder, has_gpus=bool(run.environment.get("gpus"))
         ),
-        "settings": resolved.listed(run.settings.values),
+        "settings": resolved.listed(resolved.applying(run.settings.values)),
         "classes": run.settings.values.get("classes") or (),
         "environment": resolved.listed(run.environment),
     }
+
+
+def task_words(task: str) -> str:
+    """Return a task as people write it: 'multi-label text classification'."""
+    return task.replace("-", " ").replace("multi label", "multi-label")
 
 
 def main_view(
@@ -70,12 +79,13 @@ def curves(run: RunFiles) -> list[Mapping[str, Any]]:
     """Return the plots for which there are numbers, each with its title and key."""
     name = verdict.primary_metric(run)
     has_val = any(row.val and name in row.val for row in run.epochs)
-    has_val_loss = any(row.val and plots.VAL_LOSS in row.val for row in run.epochs)
+    has_val_loss = any(plots.val_loss(row) is not None for row in run.epochs)
+    unit = run.nouns.unit
     found: list[Mapping[str, Any]] = []
     if run.steps or has_val_loss:
         key = [("first", "training (faint: each logged step)")] if run.steps else []
         key += [("second", "validation")] if has_val_loss else []
-        found.append(curve("Loss", plots.loss_plot(run.steps, run.epochs), key))
+        found.append(curve(loss_title(unit), plots.loss_plot(run.steps, run.epochs), key))
     if has_val:
         key = [("second", "validation"), ("ring", "best epoch, whose weights were kept")]
         found.append(curve(metric(name).label, plots.metric_plot(run.epochs, name), key))
@@ -84,10 +94,16 @@ def curves(run: RunFiles) -> list[Mapping[str, Any]]:
     if any(row.gradient_norm is not None for row in run.steps):
         found.append(curve("Gradient norm", plots.gradient_plot(run.steps), []))
     if verdict.samples_per_second(run) is not None:
-        found.append(curve("Pictures a second", plots.speed_plot(run.steps), []))
+        title = f"{unit.capitalize()}s a second"
+        found.append(curve(title, plots.speed_plot(run.steps, unit), []))
     if verdict.waiting_fraction(run) is not None:
         found.append(curve("Waiting for data", plots.waiting_plot(run.steps), []))
     return found
+
+
+def loss_title(unit: str) -> str:
+    """Return the name of the loss, with what it is a mean over where that is not a sample."""
+    return "Loss in nats a token" if unit == "token" else "Loss in nats"
 
 
 def curve(title: str, plot: object, key: list[tuple[str, str]]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from octavolt.report.curves import numbers, smoothed, thinned
 from octavolt.report.files import EpochRow, StepRow
@@ -22,14 +22,18 @@ LEAST_TOP_FRACTION = 0.05
 """Of the upright axis of a share of the time."""
 MOST_HEAT_POINTS = 125
 """Of a heat map, on each side: smaller points can't be seen."""
-VAL_LOSS = "negative_log_likelihood_nats"
+VAL_LOSSES = ("negative_log_likelihood_nats", "nats_per_token")
+"""Of validation, in the units of the training's: a task has one of them."""
+LOG_RATIO = 4.0
+"""Of the largest to the smallest value, from which a metric without an upper end is drawn on a
+logarithmic axis."""
 
 
 def loss_plot(steps: Sequence[StepRow], epochs: Sequence[EpochRow]) -> Markup:
     """Return the loss of training, raw and smoothed, and that of validation."""
     raw = numbers([row.loss for row in steps])
-    measured = [row for row in epochs if row.val and VAL_LOSS in row.val]
-    val = numbers([value(row, VAL_LOSS) for row in measured])
+    measured = [row for row in epochs if val_loss(row) is not None]
+    val = numbers([val_loss(row) for row in measured])
 
     def draw(axes: Axes) -> None:
         if steps:
@@ -63,7 +67,7 @@ def metric_plot(epochs: Sequence[EpochRow], name: str) -> Markup:
             markeredgecolor=COLOURS["ink"],
             clip_on=False,
         )
-        in_percent(axes, name)
+        scaled(axes, name, values)
         whole_x(axes, "epoch")
 
     return plot(draw, name="metric", title=f"{metric(name).label} of validation against epoch")
@@ -83,11 +87,10 @@ def learning_rate_plot(steps: Sequence[StepRow]) -> Markup:
     return plot(draw, name="learning-rate", title="Learning rate against step")
 
 
-def speed_plot(steps: Sequence[StepRow]) -> Markup:
-    """Return samples a second against the step, raw and smoothed."""
-    return raw_and_smoothed(
-        steps, [row.samples_per_second for row in steps], "speed", "Pictures a second against step"
-    )
+def speed_plot(steps: Sequence[StepRow], unit: str) -> Markup:
+    """Return units a second against the step, raw and smoothed."""
+    title = f"{unit.capitalize()}s a second against step"
+    return raw_and_smoothed(steps, [row.samples_per_second for row in steps], "speed", title)
 
 
 def gradient_plot(steps: Sequence[StepRow]) -> Markup:
@@ -123,7 +126,7 @@ def raw_and_smoothed(
         # On a scale of thousandths, waiting that costs nothing would look like trouble.
         least_top = LEAST_TOP_FRACTION if metric(name).is_fraction else 0.0
         axes.set_ylim(0, max(axes.get_ylim()[1], least_top))
-        in_percent(axes, name)
+        ticked(axes, name)
         whole_x(axes, "step")
 
     return plot(draw, name=name, title=title)
@@ -132,10 +135,10 @@ def raw_and_smoothed(
 def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
     """Return the accuracy of each bin of confidence with its interval: Guo et al. 2017, figure 1.
 
-    The faint bars are the bins' shares of all pictures.
+    The faint bars are the bins' shares of all samples.
     """
-    filled = [row for row in bins if row.whole("pictures")]
-    counts = [row.whole("pictures") for row in filled]
+    filled = [row for row in bins if row.whole("samples")]
+    counts = [row.whole("samples") for row in filled]
     sure = numbers([row.number("confidence") for row in filled])
     right = numbers([row.number("accuracy") for row in filled])
 
@@ -199,6 +202,11 @@ def value(row: EpochRow, name: str) -> float | None:
     return float(found) if isinstance(found, int | float) else None
 
 
+def val_loss(row: EpochRow) -> float | None:
+    """Return the loss of validation after an epoch, if it was measured."""
+    return next((found for name in VAL_LOSSES if (found := value(row, name)) is not None), None)
+
+
 def curve(
     axes: Axes, x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"], colour: str
 ) -> None:
@@ -218,10 +226,29 @@ def limit_to_most(
         axes.set_ylim(0, max(*tops, 1e-6) * 1.08)
 
 
-def in_percent(axes: Axes, name: str) -> None:
-    """Label the upright axis in per cent, if the metric is a share."""
-    if metric(name).is_fraction:
-        axes.yaxis.set_major_formatter(per_cent)
+def ticked(axes: Axes, name: str) -> None:
+    """Label the upright axis: in per cent, if the metric is a share."""
+    axes.yaxis.set_major_formatter(per_cent if metric(name).is_fraction else plain)
+
+
+def scaled(axes: Axes, name: str, values: Float[np.ndarray, " points"]) -> None:
+    """Label the upright axis for a metric; one that falls manyfold gets a logarithmic axis."""
+    finite = values[~np.isnan(values)]
+    least, most = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if not metric(name).is_fraction and 0 < least <= most / LOG_RATIO:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    ticked(axes, name)  # a new scale forgets the labels
+
+
+def plain(number: float, _: object = None) -> str:
+    """Return the label of a tick, short enough for the room there is: '0.5', '2,000', '250k'."""
+    if abs(number) >= 1e6:
+        return f"{number / 1e6:.4g}M"
+    if abs(number) >= 1e4:
+        return f"{number / 1e3:.4g}k"
+    return f"{number:,.0f}" if abs(number) >= 1e3 else f"{number:.4g}"
 
 
 def per_cent(share: float, _: object = None) -> str:

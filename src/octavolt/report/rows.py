@@ -50,6 +50,10 @@ class Row:
             raise self.fault(key, "a text")
         return value
 
+    def optional_text(self, key: str) -> str | None:
+        """Return a text, or None where there is null or nothing."""
+        return None if self.values.get(key) is None else self.text(key)
+
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts."""
         value = self.values.get(key)

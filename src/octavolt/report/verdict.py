@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from octavolt.report.curves import mean, median
 from octavolt.report.files import EpochRow, Evaluation, RunFiles
-from octavolt.report.words import decimal, metric, percent, shown
+from octavolt.report.words import decimal, metric, nouns, percent, shown
 from octavolt.units import counted, format_count, format_seconds
 
 MUCH_WAITING_FRACTION = 0.1
 """From where a faster input would shorten the training noticeably."""
-FEW_PICTURES = 100
+FEW_SAMPLES = 100
 DEFAULT_METRIC = "top1_fraction"
 
 
@@ -25,11 +25,8 @@ class Fact:
 
 def primary_metric(run: RunFiles) -> str:
     """Return the metric that the run is judged by."""
-    if run.evaluations:
-        return run.evaluations[-1].primary_metric
-    measured = [row.val for row in run.epochs if row.val]
-    names = [name for name in (measured[-1] if measured else {}) if name.endswith("_fraction")]
-    return DEFAULT_METRIC if DEFAULT_METRIC in names or not names else names[0]
+    told = [row.metric for row in run.epochs] + [one.primary_metric for one in run.evaluations]
+    return next((name for name in reversed(told) if name), DEFAULT_METRIC)
 
 
 def main_evaluation(run: RunFiles) -> Evaluation | None:
@@ -72,7 +69,8 @@ def facts(run: RunFiles) -> list[Fact]:
         found.append(Fact(label="Training time", value=format_seconds(seconds), note=note))
     if speed is not None:
         note = "median of steps"
-        found.append(Fact(label="Throughput", value=f"{decimal(speed)} pictures/s", note=note))
+        value = f"{decimal(speed)} {run.nouns.unit}s/s"
+        found.append(Fact(label="Throughput", value=value, note=note))
     if waiting is not None:
         found.append(Fact(label="Waiting for data", value=percent(waiting), note="of the time"))
     return found
@@ -101,12 +99,13 @@ def remarks(run: RunFiles) -> list[str]:
     found = [*loss_remarks(run), *evaluation_remarks(run)]
     waiting = waiting_fraction(run)
     if waiting is not None and waiting > MUCH_WAITING_FRACTION:
-        found.append(
-            f"Training waited for data {percent(waiting, 0)} of the time: --cache makes later "
-            "epochs faster to read."
+        remedy = (
+            ": --cache makes later epochs faster to read" if run.nouns.sample == "picture" else ""
         )
+        found.append(f"Training waited for data {percent(waiting, 0)} of the time{remedy}.")
     if run.damaged:
-        found.append(f"{counted(len(run.damaged), 'damaged picture')} left out: listed below.")
+        noun = f"damaged {run.nouns.sample}"
+        found.append(f"{counted(len(run.damaged), noun)} left out: listed below.")
     return found
 
 
@@ -117,7 +116,8 @@ def loss_remarks(run: RunFiles) -> list[str]:
         return []
     return [
         f"The loss was not a finite number at {counted(len(broken), 'logged step')}, first at step "
-        f"{format_count(broken[0])}: lower the learning rate, or look at that step's pictures."
+        f"{format_count(broken[0])}: lower the learning rate, or look at that step's "
+        f"{run.nouns.sample}s."
     ]
 
 
@@ -126,18 +126,25 @@ def evaluation_remarks(run: RunFiles) -> list[str]:
     found = main_evaluation(run)
     if found is None:
         return []
+    noun = nouns(found.task).sample
     rows = found.metrics.rows("per_class")
-    absent = [row.text("class") for row in rows if row.whole("pictures") == 0]
-    pictures = sum(row.whole("pictures") for row in rows)
+    absent = [row.text("class") for row in rows if row.whole("samples") == 0]
     lines = []
     if absent:
         some = ", ".join(absent[:5]) + (", …" if len(absent) > 5 else "")
         lines.append(
-            f"{counted(len(absent), 'class', 'classes')} without a picture in the {found.split} "
+            f"{counted(len(absent), 'class', 'classes')} without a {noun} in the {found.split} "
             f"split: {some}. Nothing is known of them."
         )
-    if 0 < pictures < FEW_PICTURES:
-        lines.append(
-            f"{counted(pictures, 'picture')} are few: the interval says how little they prove."
-        )
+    samples = found.metrics.whole("samples")
+    # Of a language model, tokens are counted: a few texts may hold millions of them.
+    if 0 < samples < FEW_SAMPLES and "tokens" not in found.metrics.values:
+        lines.append(f"{counted(samples, noun)} are few: {little_proof(found)}.")
     return lines
+
+
+def little_proof(found: Evaluation) -> str:
+    """Return what follows from few samples."""
+    if metric(found.primary_metric).counts_samples:
+        return "the interval says how little they prove"
+    return "as many others may give quite another figure"

@@ -14,17 +14,64 @@ class Metric:
     is_fraction: bool = True
     counts_samples: bool = False
     """Whether it is a share of the samples, so that the Wilson interval holds."""
+    explanation: str = ""
+    """What a reader must know; up to its first semicolon also where there is little room."""
 
 
+LESS = "less is better"
 METRICS = {
     "top1_fraction": Metric(label="Top-1 accuracy", counts_samples=True),
     "top5_fraction": Metric(label="Top-5 accuracy", counts_samples=True),
+    "exact_match": Metric(label="Exact match", counts_samples=True),
+    "exact_match_fraction": Metric(label="All labels right", counts_samples=True),
+    # Of tokens, whose neighbors in the same text are hit and missed together.
+    "accuracy_fraction": Metric(label="Hidden tokens found"),
+    "f1": Metric(label="F1 over words"),
     "macro_precision": Metric(label="Precision, mean of classes"),
     "macro_recall": Metric(label="Recall, mean of classes"),
     "macro_f1": Metric(label="F1, mean of classes"),
-    "calibration_error": Metric(label="Calibration error"),
-    "negative_log_likelihood_nats": Metric(label="Loss (nats a picture)", is_fraction=False),
+    "micro_f1": Metric(label="F1 of all decisions"),
+    "matthews_correlation": Metric(label="Matthews correlation", is_fraction=False),
+    "calibration_error": Metric(label="Calibration error", explanation=LESS),
+    "negative_log_likelihood_nats": Metric(
+        label="Loss in nats", is_fraction=False, explanation=LESS
+    ),
+    "nats_per_token": Metric(label="Loss in nats a token", is_fraction=False, explanation=LESS),
+    "bits_per_byte": Metric(label="Bits a byte", is_fraction=False, explanation=LESS),
+    "perplexity": Metric(
+        label="Perplexity",
+        is_fraction=False,
+        explanation=f"{LESS}; the exponential of the loss a token, so it depends on the tokenizer",
+    ),
 }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Nouns:
+    """What things of a task are called, in the singular."""
+
+    sample: str
+    """What is evaluated."""
+    unit: str
+    """What the speed of training counts: the task's own unit, told here without torch."""
+
+
+NOUNS = {
+    "image-classification": Nouns(sample="picture", unit="picture"),
+    "text-classification": Nouns(sample="text", unit="text"),
+    "multi-label-text-classification": Nouns(sample="text", unit="text"),
+    "question-answering": Nouns(sample="question", unit="text"),
+    "masked-language-modeling": Nouns(sample="text", unit="token"),
+    "causal-language-modeling": Nouns(sample="text", unit="token"),
+    "dialogue": Nouns(sample="conversation", unit="token"),
+}
+
+
+def nouns(task: object) -> Nouns:
+    """Return the nouns of a task; one unknown here has samples."""
+    return NOUNS.get(str(task), Nouns(sample="sample", unit="sample"))
+
+
 NOTHING = "–"  # noqa: RUF001 - an en dash, as tables print it
 
 
