@@ -1,5 +1,6 @@
 """What the documents say is so: commands run, flags exist, links lead somewhere."""
 
+import os
 import re
 import shlex
 import shutil
@@ -22,6 +23,8 @@ PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *ROOT.gl
 TOUR = Path("docs/start.md")
 SHORTENED = ["--epochs", "1", "--freeze-epochs", "1", "--image-size", "32", "--batch", "256"]
 """Added to each training of the tour, which is otherwise run as it stands."""
+TEXT = Path("docs/text.md")
+SHORTENED_TEXT = ["--epochs", "1", "--length", "32", "--batch", "512"]
 SHELL = {"bash", "console", "sh"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -142,13 +145,33 @@ def test_the_tour_works_as_it_is_written(tmp_path: Path, monkeypatch: pytest.Mon
             exec(compile(block.text, str(TOUR), "exec"), {})
         elif block.language in {"bash", "console"}:
             for command in block.commands():
-                ran += run(command, monkeypatch)
+                ran += run(command, monkeypatch, SHORTENED)
     assert ran >= 10
     assert Path("runs/digits/report.html").is_file()
     assert Path("comparison.html").is_file()
 
 
-def run(command: str, monkeypatch: pytest.MonkeyPatch) -> bool:
+@pytest.mark.slow
+def test_the_page_on_text_works_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # What stands behind a pipe is a process of its own, which has to find the command.
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = folder / "octavolt"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m octavolt "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    shell = [block for block in blocks(read(TEXT)) if block.language == "bash"]
+    ran = sum(run(one, monkeypatch, SHORTENED_TEXT) for block in shell for one in block.commands())
+    assert ran >= 9
+    assert Path("runs/model/report.html").is_file()
+
+
+def run(command: str, monkeypatch: pytest.MonkeyPatch, shortened: list[str]) -> bool:
     """Run a command here, or in a shell if it isn't ours; say whether it is."""
     wanted = re.search(r"# exit status (\d+)", command)
     words = shlex.split(command, comments=True)
@@ -156,7 +179,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> bool:
         subprocess.run(["bash", "-c", command], check=True)
         return False
     if words[1] == "train":
-        words += SHORTENED
+        words += shortened
     monkeypatch.setattr(sys, "argv", words)
     try:
         main()
