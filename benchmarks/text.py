@@ -1,17 +1,17 @@
-"""Fine-tuning throughput on real texts: ours, and transformers' Trainer as it comes and at its best.
+"""Fine-tuning throughput on real texts: ours, and transformers' Trainer plain and at its best.
 
     pip install accelerate
     python benchmarks/text.py --data ../shared/data/banking77 --weights FOLDER
 
-Three ways over the same texts with the same network, weights, batch, optimizer, rate and clipping, in
-turn within one process; each goes once through the same texts a round, after a round to warm up:
+Three ways over the same texts with the same network, weights, batch, optimizer, rate and clipping,
+in turn within one process; each goes once through the same texts a round, after a round to warm up:
 
 ours       octavolt's loader and `train_steps`, with what the policy chooses for this machine
 defaults   transformers' Trainer with nothing set but the batch, the rate and the number of texts
 best       the same with bf16 autocast and batches grouped by length
 
-Texts are tokenized beforehand in all three. The last line of output is one JSON document. Ratios are
-medians over the rounds of ours against the other in the same round.
+Texts are tokenized beforehand in all three. The last line of output is one JSON document. Ratios
+are medians over the rounds of ours against the other in the same round.
 """
 
 import argparse
