@@ -246,7 +246,7 @@ class MaskedExamples(Examples):
         return window
 
     def _fill(
-        self, batch: MaskedBatch, windows: Sequence[Int[np.ndarray, " tokens"]], places: Places
+        self, batch: MaskedBatch, windows: Sequence[Int[np.ndarray, " _"]], places: Places
     ) -> None:
         for row, window in enumerate(windows):
             random = places.random(row)
