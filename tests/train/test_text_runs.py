@@ -421,6 +421,35 @@ def test_what_a_classifier_can_not_take_is_refused(
     assert str(raised.value) == message
 
 
+def test_class_weights_are_refused_where_a_text_has_several_labels(tmp_path: Path) -> None:
+    rows_ = [{"text": f"text {n}", "label": "a,b" if n % 2 else "b"} for n in range(40)]
+    data = tmp_path / "several.jsonl"
+    data.write_text("".join(f"{json.dumps(row)}\n" for row in rows_))
+    with pytest.raises(OctavoltError) as raised:
+        train(
+            text_request(
+                data,
+                tmp_path / "run",
+                reading=Reading(label_separator=",", vocabulary_size=300),
+                changes={"class_weights": True},
+                **CLASSIFIER,
+            )
+        )
+    assert str(raised.value) == (
+        "class_weights: of no effect on multi-label-text-classification. Leave the flag or "
+        "setting away."
+    )
+
+
+def test_what_has_no_effect_on_the_task_that_the_data_decide_on_is_refused(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+    data = tmp_path / "talks.jsonl"
+    data.write_text(f"{json.dumps({'messages': turns})}\n" * 20)
+    with pytest.raises(OctavoltError) as raised:
+        train(text_request(data, tmp_path / "run", reading=Reading(stride=4)))
+    assert str(raised.value) == "--stride: of no effect on dialogue. Leave it away."
+
+
 def test_flags_of_text_are_refused_for_pictures(tmp_path: Path) -> None:
     request = Request(
         network="mobilenet-v2", data="nowhere", reading=Reading(length=8, tokenizer="train")

@@ -276,8 +276,8 @@ class MaskedExamples(Examples):
         count = max(1, round(MASKED_FRACTION * len(candidates)))
         # Sorting random words draws them: NumPy promises these, not those of `choice`.
         turns = np.argsort(random.random(len(candidates)), kind="stable")
-        chosen: Bool[np.ndarray, " tokens"] = np.isin(words, candidates[turns[:count]])
-        return chosen & plain
+        chosen: Bool[np.ndarray, " tokens"] = plain & np.isin(words, candidates[turns[:count]])
+        return chosen
 
     @cached_property
     def _continues(self) -> Bool[np.ndarray, " vocabulary"]:
