@@ -106,3 +106,52 @@ def test_a_single_sample_left_over_joins_those_before_it(count: int, micro: int)
     assert sum(sizes) == count
     assert 1 not in sizes or count == 1
     assert len(updates) == update_count(count, 8)
+
+
+LENGTHS = 3 + (np.arange(COUNT) * 37) % 61
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 401, COUNT])
+def test_each_sample_comes_once_in_buckets_too(count: int) -> None:
+    order = epoch_order(count, seed=3, epoch=2, batch_size=8, lengths=LENGTHS[:count])
+    assert sorted(order.tolist()) == list(range(count))
+    again = epoch_order(count, seed=3, epoch=2, batch_size=8, lengths=LENGTHS[:count])
+    assert np.array_equal(order, again)
+
+
+def test_order_in_buckets_is_written_in_stone() -> None:
+    lengths = np.array([5, 1, 4, 2, 8, 7, 3, 6, 9])
+    order = epoch_order(9, seed=0, epoch=1, batch_size=2, lengths=lengths)
+    assert order.tolist() == [5, 4, 1, 3, 0, 7, 6, 2, 8]
+
+
+def test_batches_of_like_length_come_in_another_order_each_epoch() -> None:
+    for epoch in (1, 2):
+        order = epoch_order(COUNT, seed=3, epoch=epoch, batch_size=8, lengths=LENGTHS)
+        batches = LENGTHS[order[: COUNT // 8 * 8]].reshape(-1, 8)
+        # A bucket of 400 samples holds each of 61 lengths six or seven times, the last one, of 203,
+        # half as often.
+        assert (batches.max(1) - batches.min(1) <= 5).all()
+        assert (batches.max(1) - batches.min(1)).mean() < 2
+        steps = np.diff(batches.mean(1))
+        assert 0.3 < (steps > 0).mean() < 0.7
+    first, second = (
+        epoch_order(COUNT, seed=3, epoch=epoch, batch_size=8, lengths=LENGTHS) for epoch in (1, 2)
+    )
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_evaluation_by_length_takes_each_sample_once_the_longest_first(ranks: int) -> None:
+    batches = {
+        places.first: places.indices.tolist()
+        for rank in range(ranks)
+        for places in evaluation_batches(
+            100, batch_size=32, rank=rank, ranks=ranks, lengths=LENGTHS[:100]
+        )
+    }
+    order = [index for first in sorted(batches) for index in batches[first]]
+    assert sorted(batches) == [0, 32, 64, 96]
+    assert sorted(order) == list(range(100))
+    # Those of one length keep their order, so that all ranks agree on it.
+    assert order == sorted(range(100), key=lambda index: (-LENGTHS[index], index))

@@ -2,6 +2,7 @@ import hashlib
 import json
 import os
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,20 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.testing import assert_close
 
-from octavolt.contract import Published, Shape
+from octavolt.contract import Entry, Published, Shape
 from octavolt.data import MODALITIES
 from octavolt.devices import this_machine
 from octavolt.errors import OctavoltError
-from octavolt.networks import mobilenet_v2, resnet50
+from octavolt.networks import ENTRIES, mobilenet_v2, resnet50
 from octavolt.networks.opened import open_entry, ready
-from octavolt.networks.weights import Weights, read_published, read_state, read_weights, take
+from octavolt.networks.weights import (
+    Weights,
+    check_fits,
+    read_published,
+    read_state,
+    read_weights,
+    take,
+)
 
 CLASSES = ("blue", "green", "red")
 HEAD = ("classifier.1.weight", "classifier.1.bias")
@@ -254,3 +262,208 @@ def test_labels_that_are_not_those_of_the_weights_give_no_answers() -> None:
     found = Weights(tensors=state(3), classes=CLASSES, source="w")
     with pytest.raises(OctavoltError, match=r"^w can't answer: of tiny with 2 classes it lacks cl"):
         ready(TINY, found, replace(THREE, classes=2), CLASSES[:2], this_machine())
+
+
+LANGUAGE: dict[str, Entry] = {
+    name: replace(ENTRIES[name], name=f"tiny-{name}", build=ENTRIES[name].build_tiny)
+    for name in ("bert-tiny", "gpt2")
+}
+
+
+def language_body(name: str) -> dict[str, Tensor]:
+    """Return the state dict of a tiny language network, unlike a fresh one's."""
+    torch.manual_seed(7)
+    return dict(LANGUAGE[name].build(language_shape(name)).body.state_dict())
+
+
+def language_shape(name: str, **changes: Any) -> Shape:
+    shape_ = Shape(
+        task=LANGUAGE[name].tasks[0].name,
+        classes=3 if name == "bert-tiny" else 0,
+        vocabulary_size=27,
+        length=12,
+    )
+    return replace(shape_, **changes)
+
+
+def plain_folder(folder: Path, name: str) -> Path:
+    """Save a tiny network as transformers does, and return its folder."""
+    shape_ = language_shape(name)
+    torch.manual_seed(7)
+    network: Any = LANGUAGE[name].build(shape_)
+    body = network.body
+    tensors = {key: one.clone() for key, one in body.state_dict().items()}
+    sizes = body.config.to_dict() | {"vocab_size": 27}
+    kind = type(body)
+    theirs = kind(type(body.config)(**sizes))
+    theirs.load_state_dict(tensors, strict=False)
+    theirs.tie_weights()
+    theirs.save_pretrained(folder)
+    return folder
+
+
+def taken_from(folder: Path, name: str) -> Any:
+    """Return the body that a network has from a folder, and what was taken."""
+    entry = LANGUAGE[name]
+    found = read_weights(entry, str(folder))
+    torch.manual_seed(1)
+    network = entry.build(language_shape(name, sizes=found.sizes))
+    return network.body.state_dict(), take(network, found, CLASSES)
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+def test_folder_that_transformers_saved_is_taken_whole(name: str, tmp_path: Path) -> None:
+    state_, taken = taken_from(plain_folder(tmp_path, name), name)
+    same(state_, language_body(name))
+    assert (taken.missing, taken.replaced, taken.unused) == ((), (), ())
+
+
+def rewritten(folder: Path, change: Callable[[str], str | None], *, pickled: bool = False) -> None:
+    """Rename the tensors of a folder, or leave them out; pickle them if asked to."""
+    file = folder / "model.safetensors"
+    renamed = {change(name): tensor for name, tensor in read_state(file).items()}
+    tensors = {name: tensor for name, tensor in renamed.items() if name is not None}
+    file.unlink()
+    if pickled:
+        torch.save(tensors, folder / "pytorch_model.bin")
+    else:
+        save_file(tensors, file)
+
+
+@pytest.mark.parametrize("name", LANGUAGE)
+@pytest.mark.parametrize("pickled", [False, True], ids=["safetensors", "pickle"])
+def test_base_model_without_prefix_and_head_is_taken(
+    name: str, pickled: bool, tmp_path: Path
+) -> None:
+    prefix = {"bert-tiny": "bert.", "gpt2": "transformer."}[name]
+    rewritten(
+        plain_folder(tmp_path, name),
+        lambda one: one.removeprefix(prefix) if one.startswith(prefix) else None,
+        pickled=pickled,
+    )
+    state_, taken = taken_from(tmp_path, name)
+    expected = {key: one for key, one in language_body(name).items() if key.startswith(prefix)}
+    same({key: state_[key] for key in expected}, expected)
+    head = () if name == "gpt2" else ("classifier.weight", "classifier.bias")
+    assert (taken.missing, taken.unused) == (head, ())
+
+
+def test_old_names_of_norms_are_understood(tmp_path: Path) -> None:
+    rewritten(
+        plain_folder(tmp_path, "bert-tiny"),
+        lambda one: one.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ),
+    )
+    assert any(name.endswith("LayerNorm.gamma") for name in read_state(tmp_path / FILE))
+    state_, taken = taken_from(tmp_path, "bert-tiny")
+    same(state_, language_body("bert-tiny"))
+    assert (taken.missing, taken.unused) == ((), ())
+
+
+FILE = "model.safetensors"
+
+
+def shards(folder: Path) -> Path:
+    """Cut the tensors of a folder into two files with an index."""
+    tensors = read_state(folder / FILE)
+    names = sorted(tensors)
+    places = {name: f"part-{index % 2}.safetensors" for index, name in enumerate(names)}
+    for part in sorted(set(places.values())):
+        save_file({name: tensors[name] for name in names if places[name] == part}, folder / part)
+    (folder / FILE).unlink()
+    index = folder / f"{FILE}.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return index
+
+
+def test_weights_in_several_files_are_taken_together(tmp_path: Path) -> None:
+    shards(plain_folder(tmp_path, "gpt2"))
+    state_, taken = taken_from(tmp_path, "gpt2")
+    same(state_, language_body("gpt2"))
+    assert taken.missing == ()
+
+
+@pytest.mark.parametrize("outside", ["../elsewhere.safetensors", "/etc/hostname", "none.bin"])
+def test_index_that_names_a_file_elsewhere_is_refused(outside: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    index = shards(plain_folder(folder, "gpt2"))
+    save_file(state(), tmp_path / "elsewhere.safetensors")
+    places = json.loads(index.read_text())["weight_map"]
+    places[min(places)] = outside
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    with pytest.raises(OctavoltError) as raised:
+        read_weights(LANGUAGE["gpt2"], str(folder))
+    name = Path(outside).name
+    assert str(raised.value) == f"{index} names {name}, which is not in {folder}."
+
+
+def test_harmful_pickle_of_a_folder_is_refused_and_not_run(tmp_path: Path) -> None:
+    folder, marker = plain_folder(tmp_path, "gpt2"), tmp_path / "it-ran"
+    (folder / FILE).unlink()
+    torch.save({"wte.weight": Harmful(f"touch '{marker}'")}, folder / "pytorch_model.bin")
+    with pytest.raises(OctavoltError, match=r"pytorch_model\.bin is a pickle that wants to run"):
+        read_weights(LANGUAGE["gpt2"], str(folder))
+    assert not marker.exists()
+
+
+def test_folder_without_weights_says_what_it_lacks(tmp_path: Path) -> None:
+    (plain_folder(tmp_path, "gpt2") / FILE).unlink()
+    with pytest.raises(OctavoltError) as raised:
+        read_weights(LANGUAGE["gpt2"], str(tmp_path))
+    assert str(raised.value) == (
+        f"{tmp_path} holds no weights: neither model.safetensors nor pytorch_model.bin, nor an "
+        "index of several. Fetch the rest of it, or give another folder with --weights."
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ({"0": "LABEL_0", "1": "LABEL_1"}, None),
+        ({str(place): f"c{place}" for place in range(11)}, tuple(f"c{at}" for at in range(11))),
+    ],
+    ids=["numbered by the library", "named"],
+)
+def test_classes_of_a_folder_are_those_of_its_config(
+    names: dict[str, str], expected: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    config_ = json.loads((plain_folder(tmp_path, "bert-tiny") / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config_ | {"id2label": names}))
+    assert read_weights(LANGUAGE["bert-tiny"], str(tmp_path)).classes == expected
+
+
+@pytest.mark.parametrize("tokens", [27, 28, 35])
+def test_rows_of_a_few_added_tokens_stay_fresh(tokens: int, tmp_path: Path) -> None:
+    found = read_weights(LANGUAGE["gpt2"], str(plain_folder(tmp_path, "gpt2")))
+    shape_ = language_shape("gpt2", sizes=found.sizes, vocabulary_size=tokens)
+    check_fits(LANGUAGE["gpt2"], found, shape_, ())
+    network = LANGUAGE["gpt2"].build(shape_)
+    words = "transformer.wte.weight"
+    fresh = network.body.state_dict()[words].clone()
+    take(network, found, ())
+    after = network.body.state_dict()[words]
+    assert len(after) == tokens
+    same({"old": after[:27]}, {"old": language_body("gpt2")[words]})
+    same({"new": after[27:]}, {"new": fresh[27:]})
+
+
+@pytest.mark.parametrize("tokens", [36, 300])
+def test_tokenizer_of_another_size_is_refused_with_both_sizes(tokens: int, tmp_path: Path) -> None:
+    found = read_weights(LANGUAGE["bert-tiny"], str(plain_folder(tmp_path, "bert-tiny")))
+    shape_ = language_shape("bert-tiny", sizes=found.sizes, vocabulary_size=tokens)
+    with pytest.raises(OctavoltError) as raised:
+        check_fits(LANGUAGE["bert-tiny"], found, shape_, CLASSES)
+    assert str(raised.value) == (
+        f"The tokenizer has {tokens} tokens, but the weights of {tmp_path} know 27: they don't "
+        "belong together. Leave --tokenizer away to use the weights' own, or give --weights none "
+        "to train with this one from the start."
+    )
+
+
+def test_weights_of_another_kind_are_refused(tmp_path: Path) -> None:
+    found = read_weights(LANGUAGE["bert-tiny"], str(plain_folder(tmp_path, "gpt2")))
+    shape_ = language_shape("bert-tiny", sizes=found.sizes)
+    with pytest.raises(OctavoltError, match=r"of the kind 'gpt2', as their config\.json says"):
+        check_fits(LANGUAGE["bert-tiny"], found, shape_, CLASSES)

@@ -47,15 +47,15 @@ class Lamb(Optimizer):
         second = [one["exp_avg_sq"] for one in states]
         for one in states:
             one["step"] += 1
-        done = float(states[0]["step"])
+        counts = [float(one["step"]) for one in states]  # of each: some thaw later than others
         beta1, beta2 = group["betas"]
         torch._foreach_lerp_(first, gradients, 1 - beta1)
         torch._foreach_mul_(second, beta2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - beta2)
-        scale = torch._foreach_div(second, 1 - beta2**done)
+        scale = torch._foreach_div(second, [1 - beta2**done for done in counts])
         torch._foreach_sqrt_(scale)
         torch._foreach_add_(scale, group["eps"])
-        steps = torch._foreach_div(first, 1 - beta1**done)
+        steps = torch._foreach_div(first, [1 - beta1**done for done in counts])
         torch._foreach_div_(steps, scale)
         if group["weight_decay"]:
             torch._foreach_add_(steps, parameters, alpha=group["weight_decay"])

@@ -186,6 +186,7 @@ def resolved(
     )
     data = checked.usable(whole)
     task = choose_task(entry, data.task or task.name)
+    check_reading(request.reading, task)  # the data may have decided on another task
     preparation = MODALITIES[task.modality].prepare(
         Wanted(
             entry=entry,

@@ -164,18 +164,35 @@ def changed_recipe(recipe: Recipe, changes: Mapping[str, Any], task: Task) -> Re
 def without_effect(task: Task) -> tuple[str, ...]:
     """Return the settings of a recipe that a task has no use for."""
     labelled = task.name.endswith("classification")
+    several = task.name.startswith("multi-label")
     return (
         *(("dropout",) if task.modality == "pictures" else ("mixup_alpha", "crop_scale_min")),
         *(("mirror",) if task.modality != "pictures" else ()),
-        *(() if labelled else ("label_smoothing", "class_weights")),
+        *(() if labelled else ("label_smoothing",)),
+        *(() if labelled and not several else ("class_weights",)),
     )
+
+
+def readings_of(task: Task) -> tuple[str, ...]:
+    """Return what may be said of how a task's data are read."""
+    if task.modality == "pictures":
+        return ("image_size",)
+    labels = ("text_column", "label_column", "label_separator")
+    own: Mapping[str, tuple[str, ...]] = {
+        "text-classification": labels,
+        "multi-label-text-classification": labels,
+        "question-answering": ("stride",),
+        "masked-language-modeling": ("text_column", "whole_words"),
+        "causal-language-modeling": ("text_column", "stride"),
+        "dialogue": (),
+    }
+    return ("tokenizer", "vocabulary_size", "length", *own[task.name])
 
 
 def check_reading(reading: Reading, task: Task) -> None:
     """Raise if something was said of how data are read that the task has no use for."""
-    of_pictures = {"image_size"}
     said = {one.name for one in fields(Reading) if getattr(reading, one.name)}
-    idle = said - of_pictures if task.modality == "pictures" else said & of_pictures
+    idle = said - set(readings_of(task))
     if idle:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
         raise OctavoltError(f"{names}: of no effect on {task.name}. Leave it away.")

@@ -3,7 +3,6 @@
 import glob
 import io
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -52,8 +51,10 @@ def files_meant(named: Iterable[str]) -> Iterator[str]:
 
 def standard_lines() -> Iterator[str]:
     """Yield the lines of standard input as UTF-8; bytes that are not become a mark."""
-    with os.fdopen(os.dup(sys.stdin.fileno()), "rb") as raw:
-        for line in io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline=None):
+    with io.TextIOWrapper(
+        os.fdopen(os.dup(0), "rb"), encoding="utf-8-sig", errors="replace", newline=None
+    ) as text:
+        for line in text:
             yield line.rstrip("\n")
 
 

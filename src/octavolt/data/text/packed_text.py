@@ -246,7 +246,7 @@ class MaskedExamples(Examples):
         return window
 
     def _fill(
-        self, batch: MaskedBatch, windows: Sequence[Int[np.ndarray, " tokens"]], places: Places
+        self, batch: MaskedBatch, windows: Sequence[Int[np.ndarray, " _"]], places: Places
     ) -> None:
         for row, window in enumerate(windows):
             random = places.random(row)
@@ -276,8 +276,8 @@ class MaskedExamples(Examples):
         count = max(1, round(MASKED_FRACTION * len(candidates)))
         # Sorting random words draws them: NumPy promises these, not those of `choice`.
         turns = np.argsort(random.random(len(candidates)), kind="stable")
-        chosen: Bool[np.ndarray, " tokens"] = np.isin(words, candidates[turns[:count]])
-        return chosen & plain
+        chosen: Bool[np.ndarray, " tokens"] = plain & np.isin(words, candidates[turns[:count]])
+        return chosen
 
     @cached_property
     def _continues(self) -> Bool[np.ndarray, " vocabulary"]:

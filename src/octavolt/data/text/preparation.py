@@ -27,7 +27,7 @@ from octavolt.data.text.dialogues import DialogueExamples
 from octavolt.data.text.inputs import read_inputs
 from octavolt.data.text.labelled import LabelledExamples, empty_batch, put
 from octavolt.data.text.packed_text import CausalExamples, MaskedExamples
-from octavolt.data.text.questions import QuestionExamples, batch_of, windows_of
+from octavolt.data.text.questions import LEAST_LENGTH, QuestionExamples, batch_of, windows_of
 from octavolt.data.text.samples import Conversations, Documents, Question, Questions, Rows
 from octavolt.data.text.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from octavolt.errors import OctavoltError
@@ -40,7 +40,7 @@ SMALL_TEXT_CHARACTERS = 2**24
 SMALL_VOCABULARY, LARGE_VOCABULARY = 8_192, 32_768
 """Tokens that are trained from a text smaller than that, and from a larger one."""
 QUESTION_LENGTH, QUESTION_STRIDE = 384, 128
-"""Devlin et al. 2019, in the code published with it; the stride is what windows share there."""
+"""Devlin et al. 2019, in the code published with it: windows begin so many tokens apart."""
 MASKED_LENGTH = 128
 """Of most of the training in Devlin et al. 2019, appendix A.2."""
 LONGEST = 2**16
@@ -122,11 +122,7 @@ class TextPreparation(Preparation):
             return DialogueExamples(samples, self.tokenizer, length=self.length, making=making)
         if self.task == "causal-language-modeling":
             stride = making.stride or self.reading.stride or self.length
-            if stride > self.length:
-                raise OctavoltError(
-                    f"--stride is {stride}; with a length of {self.length} it must be at most "
-                    "that, or tokens would be left out."
-                )
+            check_stride(stride, self.length)
             return CausalExamples(
                 samples, self.tokenizer, length=self.length, stride=stride, making=making
             )
@@ -205,7 +201,7 @@ class TextPreparation(Preparation):
         return MaskedBatch(ids=batch.ids, mask=batch.mask, kinds=batch.kinds, targets=targets)
 
 
-def next_tokens(texts: Sequence[Int[np.ndarray, " tokens"]], padding_id: int) -> CausalBatch:
+def next_tokens(texts: Sequence[Int[np.ndarray, " _"]], padding_id: int) -> CausalBatch:
     """Return a batch that asks for the token after each text."""
     shape = (len(texts), max(len(text) for text in texts))
     ids = torch.full(shape, padding_id, dtype=torch.int64)
@@ -263,6 +259,8 @@ def prepared(wanted: Wanted) -> TextPreparation:
             "another with --tokenizer."
         )
     length = chosen_length(wanted, tokenizer)
+    if wanted.task.name == "causal-language-modeling":
+        check_stride(wanted.reading.stride or length, length)
     reading = replace(wanted.reading, length=length, tokenizer=named)
     train = wanted.data.splits["train"]
     return TextPreparation(
@@ -285,15 +283,26 @@ def chosen_tokenizer(wanted: Wanted) -> tuple[Tokenizer, str]:
     """Return the tokenizer and what it is called in the run's settings."""
     reading, folder = wanted.reading, wanted.weights_folder
     asked = reading.tokenizer
-    if asked is None and folder is not None and holds_tokenizer(folder):
-        return read_tokenizer(folder), str(folder)
+    if asked is None and folder is not None:
+        asked = str(folder)
+        if not holds_tokenizer(folder):
+            raise OctavoltError(
+                f"{folder} holds weights but no tokenizer ({', '.join(TOKENIZER_FILES)}). Put its "
+                "files there, or name them with --tokenizer."
+            )
     if asked in (None, "train", "characters"):
+        if folder is not None:
+            raise OctavoltError(
+                f"--tokenizer {asked} makes new tokens, which the weights of {folder} don't know. "
+                "Leave --tokenizer away to use the weights' own, or --weights to train from the "
+                "start."
+            )
         kind = "characters" if asked == "characters" else limits(wanted.entry).tokenizer
         return trained(wanted, kind), asked or "train"
     if reading.vocabulary_size is not None:
         raise OctavoltError(
-            f"--vocabulary-size is that of a tokenizer that is trained, but --tokenizer names "
-            f"{asked}. Leave one of them away."
+            "--vocabulary-size is that of a tokenizer that is trained, but the one of "
+            f"{asked} is used. Leave --vocabulary-size away."
         )
     return read_tokenizer(Path(asked).expanduser()), asked
 
@@ -346,6 +355,11 @@ def chosen_length(wanted: Wanted, tokenizer: Tokenizer) -> int:
     grows = wanted.weights_folder is None and of.tokenizer == "bpe"
     asked = wanted.reading.length
     if asked is not None:
+        if wanted.task.name == "question-answering" and asked < LEAST_LENGTH:
+            raise OctavoltError(
+                f"--length is {asked}; questions with their contexts need at least {LEAST_LENGTH} "
+                "tokens."
+            )
         if asked > (LONGEST if grows else most):
             raise OctavoltError(
                 f"--length is {asked}; {wanted.entry.name} reads at most "
@@ -360,6 +374,15 @@ def chosen_length(wanted: Wanted, tokenizer: Tokenizer) -> int:
         return most
     needed = max_tokens(samples, tokenizer)
     return min(most, max(16, 8 * -(-needed // 8)))
+
+
+def check_stride(stride: int, length: int) -> None:
+    """Raise if windows that begin so many tokens apart would leave some out."""
+    if stride > length:
+        raise OctavoltError(
+            f"--stride is {stride}; with a length of {length} it must be at most that, or tokens "
+            "would be left out."
+        )
 
 
 def max_tokens(rows: Rows, tokenizer: Tokenizer) -> int:

@@ -18,6 +18,8 @@ QUESTIONS_IN_A_PASS = 8
 """Of evaluation: a question may have many windows."""
 MOST_QUESTION_FRACTION = 0.5
 """Of a window; a longer question is cut, so that there is room for the context."""
+LEAST_LENGTH = 8
+"""Tokens of a window that leave room for the context beside half of it and three special ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,17 +41,18 @@ def windows_of(
     """Return the windows over a context; each begins `stride` tokens after the one before."""
     (asked,) = tokenizer.encode([question.question])
     context, offsets = tokenizer.encode_with_offsets(question.context)
+    answer = answer_in(question, offsets)
     asked = asked[: int(MOST_QUESTION_FRACTION * length)]
     room = length - len(asked) - 3
-    step = min(stride, room)
+    begin = len(asked) + 2
     windows = []
-    for first in range(0, max(1, len(context)), step):
+    for first in range(0, max(1, len(context)), min(stride, room)):
         part, places = context[first : first + room], offsets[first : first + room]
         wrapped = tokenizer.wrap(asked, part, length=length)
         shown = np.full((len(wrapped.ids), 2), -1, np.int32)
-        begin = len(asked) + 2
         shown[begin : begin + len(part)] = places
-        start, end = answer_in(question, shown)
+        inside = answer is not None and first <= answer[0] and answer[1] < first + len(part)
+        start, end = (begin - first + one for one in answer) if answer and inside else (0, 0)
         windows.append(
             Window(ids=wrapped.ids, kinds=wrapped.kinds, offsets=shown, start=start, end=end)
         )
@@ -58,18 +61,16 @@ def windows_of(
     return windows
 
 
-def answer_in(question: Question, offsets: Int[np.ndarray, "tokens 2"]) -> tuple[int, int]:
-    """Return the first and last token of the first answer, or 0 and 0 if it is not in there."""
+def answer_in(question: Question, offsets: Int[np.ndarray, "tokens 2"]) -> tuple[int, int] | None:
+    """Return the first and last token of the context that the first answer touches, if any.
+
+    Spaces at its ends belong to no token, and are not missed.
+    """
     if not question.answers:
-        return 0, 0
+        return None
     text, begin = question.answers[0]
-    inside = np.flatnonzero(
-        (offsets[:, 0] >= 0) & (offsets[:, 1] > begin) & (offsets[:, 0] < begin + len(text))
-    )
-    if len(inside) == 0:
-        return 0, 0
-    covers = offsets[inside[0], 0] <= begin and offsets[inside[-1], 1] >= begin + len(text)
-    return (int(inside[0]), int(inside[-1])) if covers else (0, 0)
+    inside = np.flatnonzero((offsets[:, 1] > begin) & (offsets[:, 0] < begin + len(text)))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
 def batch_of(
