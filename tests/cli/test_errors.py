@@ -74,7 +74,7 @@ def refused(octavolt: Octavolt, *arguments: object) -> str:
         (
             ["evaluate", "mobilenet-v2"],
             "'mobilenet-v2' is a network, not a run. Give its weights too: --weights imagenet, a "
-            "file or a run; or train it first.",
+            "file, a folder or a run; or train it first.",
         ),
         (
             ["evaluate", "mobilenet-v2", "--weights", "imagnet"],
