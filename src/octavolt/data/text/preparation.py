@@ -372,4 +372,3 @@ def max_tokens(rows: Rows, tokenizer: Tokenizer) -> int:
         sums = np.array(counts).reshape(-1, width).sum(axis=1)
         most = max(most, int(sums.max()) + width + 1)
     return most
-
