@@ -342,3 +342,14 @@ def test_damaged_parquet_is_a_message(tmp_path: Path) -> None:
             OctavoltError, match=r"'a.parquet' can't be read as Parquet: .*[^.]\. G"
         ):
             opened(tmp_path, damaged, "a.parquet")
+
+
+def test_one_column_is_not_text_and_label(tmp_path: Path) -> None:
+    reading = Reading(text_column="label", label_column="label")
+    with pytest.raises(OctavoltError, match="would both be read from 'label'"):
+        opened(tmp_path, delimited([("text", "label"), *ROWS]), reading=reading)
+
+
+def test_an_empty_separator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OctavoltError, match="--label-separator is empty"):
+        opened(tmp_path, delimited(ROWS), reading=Reading(label_separator=""))
