@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from octavolt.errors import OctavoltError
 from octavolt.train import train
 from tests.cli.conftest import Octavolt
 from tests.cli.test_errors import refused
@@ -67,3 +68,20 @@ def test_network_without_weights(octavolt: Octavolt, network: str, known: str) -
         f"'{network}' is a network, not a run. Give its weights too: --weights {known}; or train "
         "it first."
     )
+
+
+def test_settings_that_are_not_finite(octavolt: Octavolt, table: Path) -> None:
+    flags = ("--learning-rate", "inf", "--weight-decay", "inf", "--warmup-epochs", "inf")
+    answer = octavolt("train", TINY, "--data", table, *flags)
+    assert answer.status == 2
+    assert answer.err.endswith(
+        "octavolt: learning_rate is inf; it must be a number above 0. weight_decay is inf; it must "
+        "be a number from 0 on. warmup_epochs is inf; it must be a number from 0 on.\n"
+    )
+
+
+def test_outputs_that_are_no_numbers(table: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    changes = {"epochs": 1, "learning_rate": 1e38, "optimizer": "sgd", "max_gradient_norm": None}
+    with pytest.raises(OctavoltError, match=r"went astray: .* Train anew with a tenth of the --l"):
+        train(request(table, folder, network=TINY, changes=changes | {"batch_size": 99}))
