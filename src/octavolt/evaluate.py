@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from octavolt import ranks
 from octavolt.contract import (
@@ -78,6 +79,7 @@ def score_split(
         with machine.autocast():
             outputs = network(*batch.inputs)
         decoded = network.decode(outputs)
+        check_numbers(decoded)
         score.update(decoded, batch)
         wrong = task.mistakes(decoded, batch, loaded.places.indices, classes)
         mistakes = surest(mistakes + wrong)
@@ -88,6 +90,18 @@ def score_split(
     return Scored(
         score=score, mistakes=tuple(surest(everyones)), seconds=time.monotonic() - started
     )
+
+
+def check_numbers(decoded: Any) -> None:
+    """Raise if outputs are no numbers, or infinite: then nothing can be scored.
+
+    The greatest tells: it is infinite or no number if one is. What is masked is minus infinity.
+    """
+    if isinstance(decoded, Tensor) and not bool(decoded.amax().isfinite()):
+        raise OctavoltError(
+            "The training went astray: what the network says is no longer a finite number. Train "
+            "anew with a tenth of the --learning-rate, --clip 1, or --precision fp32."
+        )
 
 
 def surest(mistakes: Sequence[Mistake]) -> list[Mistake]:

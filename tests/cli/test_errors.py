@@ -74,7 +74,7 @@ def refused(octavolt: Octavolt, *arguments: object) -> str:
         (
             ["evaluate", "mobilenet-v2"],
             "'mobilenet-v2' is a network, not a run. Give its weights too: --weights imagenet, a "
-            "file or a run; or train it first.",
+            "file, a folder or a run; or train it first.",
         ),
         (
             ["evaluate", "mobilenet-v2", "--weights", "imagnet"],
@@ -115,8 +115,8 @@ def test_message_without_any_files(octavolt: Octavolt, arguments: list[str], mes
             ["--optimizer", "adm", "--schedule", "cosin", "--epochs", "0", "--mixup", "-2"],
             "No optimizer is named 'adm'. Did you mean 'adam'? Known: sgd, adam, adamw, rmsprop. "
             "No schedule is named 'cosin'. Did you mean 'cosine'? Known: constant, step, cosine, "
-            "one-cycle. epochs is 0; it must be at least 1. mixup_alpha is -2.0; it must be at "
-            "least 0.",
+            "one-cycle. epochs is 0; it must be at least 1. mixup_alpha is -2.0; it must be a "
+            "number from 0 on.",
         ),
         (
             ["--recipe", "finetune"],

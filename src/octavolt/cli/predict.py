@@ -130,7 +130,7 @@ def best(one: Any, top: int) -> list[dict[str, Any]]:
 def words(answer: dict[str, Any]) -> str:
     """Return a label, a token or an answer, on one line."""
     if "label" in answer:
-        return str(answer["label"])
+        return on_one_line(str(answer["label"]))
     if "token" in answer:
         return repr(str(answer["token"]))
     return on_one_line(str(answer["answer"])) or "(no answer)"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -102,7 +103,7 @@ def ending(verb: Any, shower: Shower, flags: Flags) -> None:
     print(f"{run}")
     if best is not None:
         print(best_line(best, epochs), file=sys.stderr)
-    print(f"Next: octavolt evaluate {run}", file=sys.stderr)
+    print(f"Next: octavolt evaluate {shlex.quote(str(run))}", file=sys.stderr)
 
 
 def best_line(best: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]]) -> str:

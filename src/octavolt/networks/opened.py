@@ -37,13 +37,16 @@ def open_network(
 ) -> Opened:
     """Return the network of a run, or one of the table with published or given weights."""
     if weights is not None:
+        refuse_run(named)
         entry = find(named)
         chosen = choose_task(entry, task)
         return open_entry(entry, chosen, read_weights(entry, weights), machine, modalities)
     if named.lower().replace("_", "-") in ENTRIES and not (Path("runs") / named).exists():
+        published = next(iter(find(named).weights), None)
+        known = f"{published}, a file, a folder" if published else "a file, a folder"
         raise OctavoltError(
-            f"'{named}' is a network, not a run. Give its weights too: --weights imagenet, a file "
-            "or a run; or train it first."
+            f"'{named}' is a network, not a run. Give its weights too: --weights {known} or a run; "
+            "or train it first."
         )
     folder = find_run(named)
     settings = read_fields(folder / "settings.json", network=str, task=str)
@@ -51,6 +54,10 @@ def open_network(
     found = read_run(folder)
     assert found.classes is not None
     chosen = choose_task(entry, settings["task"])
+    if task is not None and choose_task(entry, task) != chosen:
+        raise OctavoltError(
+            f"{folder} was trained for {chosen.name}, not for {task}. Leave --task away."
+        )
     preparation = modalities[chosen.modality].read(folder)
     return Opened(
         network=ready(entry, found, preparation.shape(task=chosen.name), found.classes, machine),
@@ -61,6 +68,17 @@ def open_network(
         machine=machine,
         run=folder,
     )
+
+
+def refuse_run(named: str) -> None:
+    """Raise if weights were given for a run, which has its own."""
+    if named.lower().replace("_", "-") in ENTRIES:
+        return
+    if any((folder / "settings.json").is_file() for folder in (Path(named), Path("runs") / named)):
+        raise OctavoltError(
+            f"'{named}' is a run and has its own weights. Leave --weights away, or name a network "
+            "instead of the run."
+        )
 
 
 def choose_task(entry: Entry, asked: str | None) -> Task:
@@ -83,7 +101,8 @@ def open_entry(
 ) -> Opened:
     """Return a network of the table with weights that come with no run."""
     with torch.device("meta"):
-        heads = entry.build(Shape(task=task.name, classes=1, sizes=weights.sizes)).head()
+        # Of two classes, the fewest that every network takes: only names of the head matter here.
+        heads = entry.build(Shape(task=task.name, classes=2, sizes=weights.sizes)).head()
     classes = (weights.classes or published_classes(entry, weights, heads)) if heads else ()
     preparation = modalities[task.modality].published(entry, task, classes, weights.folder)
     return Opened(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,10 @@ Limit = tuple[str, Any, bool, str]
 """Name, value, whether it is fine, and the rule."""
 
 
+ABOVE_0, FROM_0 = "a number above 0", "a number from 0 on"
+"""Rules that leave the infinite out."""
+
+
 def broken(limits: Iterable[Limit]) -> list[str]:
     """Return one sentence for each limit that is not kept."""
     return [
@@ -286,17 +291,17 @@ def recipe_problems(recipe: Recipe) -> list[str]:
     limits = (
         ("epochs", recipe.epochs, recipe.epochs >= 1, "at least 1"),
         ("batch_size", recipe.batch_size, recipe.batch_size >= 1, "at least 1"),
-        ("learning_rate", recipe.learning_rate, recipe.learning_rate > 0, "above 0"),
-        ("weight_decay", recipe.weight_decay, recipe.weight_decay >= 0, "at least 0"),
+        ("learning_rate", recipe.learning_rate, 0 < recipe.learning_rate < inf, ABOVE_0),
+        ("weight_decay", recipe.weight_decay, 0 <= recipe.weight_decay < inf, FROM_0),
         ("momentum", recipe.momentum, 0 <= recipe.momentum < 1, "from 0 to below 1"),
-        ("warmup_epochs", recipe.warmup_epochs, recipe.warmup_epochs >= 0, "at least 0"),
+        ("warmup_epochs", recipe.warmup_epochs, 0 <= recipe.warmup_epochs < inf, FROM_0),
         (
             "label_smoothing",
             recipe.label_smoothing,
             0 <= recipe.label_smoothing < 1,
             "from 0 to below 1",
         ),
-        ("mixup_alpha", recipe.mixup_alpha, recipe.mixup_alpha >= 0, "at least 0"),
+        ("mixup_alpha", recipe.mixup_alpha, 0 <= recipe.mixup_alpha < inf, FROM_0),
         ("ema_decay", recipe.ema_decay, 0 <= recipe.ema_decay < 1, "from 0 to below 1"),
         ("crop_scale_min", recipe.crop_scale_min, 0 < recipe.crop_scale_min <= 1, "above 0, to 1"),
         ("freeze_epochs", recipe.freeze_epochs, recipe.freeze_epochs >= 0, "at least 0"),

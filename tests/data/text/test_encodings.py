@@ -107,3 +107,15 @@ def test_a_line_without_a_space_cannot_be_cut(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x" * 100)
     with pytest.raises(OctavoltError, match="one line without a space"):
         cut(tmp_path, text_file(tmp_path, "a.txt"), 52)
+
+
+@pytest.mark.parametrize("text", ["hello \0 world\n", "今天\0天气"])
+def test_single_zeros_do_not_make_text_utf_16(tmp_path: Path, text: str) -> None:
+    content = text.encode() * 20
+    assert len(content) % 2 == 0
+    with pytest.raises(NotTextError, match="is zero, so this is no text"):
+        read(tmp_path, content)
+
+
+def test_utf_16_without_a_mark_of_letters_whose_halves_are_ascii(tmp_path: Path) -> None:
+    assert read(tmp_path, ("Быть или не быть\n" * 9).encode("utf-16-le")).startswith("Быть или")

@@ -101,3 +101,23 @@ def test_an_archive_is_to_be_unpacked(root: Path) -> None:
     (root / "a.zip").write_bytes(b"PK")
     with pytest.raises(OctavoltError, match="is an archive"):
         open_text(str(root / "a.zip"), task="text-classification", seed=0, reading=Reading())
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "advice"),
+    [
+        ("plain.txt", "text-classification", "kind: --task masked-language-modeling."),
+        ("squad.json", "text-classification", "It looks like data for --task question-answering."),
+        ("chat.jsonl", "text-classification", "It looks like data for --task dialogue."),
+        ("table.csv", "question-answering", "It looks like data for --task text-classification."),
+    ],
+)
+def test_data_for_another_task_are_told(root: Path, name: str, task: str, advice: str) -> None:
+    with pytest.raises(OctavoltError, match=advice):
+        open_text(str(root / name), task=task, seed=0, reading=Reading())
+
+
+def test_no_other_task_is_advised_for_data_of_the_right_one(root: Path) -> None:
+    (root / "table.csv").write_text("text,label\n")
+    with pytest.raises(OctavoltError, match=r"Give each text a row\.$"):
+        open_text(str(root / "table.csv"), task="text-classification", seed=0, reading=Reading())

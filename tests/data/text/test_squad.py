@@ -148,3 +148,11 @@ def test_the_digest_changes_with_an_answer(tmp_path: Path) -> None:
         [False, True],
         [True, False],
     )
+
+
+@pytest.mark.parametrize("questions", [5, [5], ["a"], None])
+def test_questions_that_are_no_list_of_objects(tmp_path: Path, questions: Any) -> None:
+    paragraphs = [{"context": CONTEXT, "qas": questions}]
+    (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    with pytest.raises(OctavoltError, match="not built like SQuAD: its lists and objects are othe"):
+        open_questions(str(tmp_path / "a.json"), seed=0)

@@ -322,3 +322,34 @@ def test_rows_are_documents_for_language_modeling_and_empty_ones_none(tmp_path: 
     assert sorted(found) == sorted(text for text, _ in ROWS)
     assert data.faults == ()
     assert "a.jsonl: 1 empty row left out." in data.notes
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_brackets_without_end_are_a_message(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OctavoltError, match="too many brackets are open at once"):
+        opened(tmp_path, "[" * 100_000, name)
+
+
+def test_damaged_parquet_is_a_message(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    rows = {"text": [text for text, _ in ROWS], "label": [label for _, label in ROWS]}
+    pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / "whole.parquet")
+    content = (tmp_path / "whole.parquet").read_bytes()
+    for damaged in (content[:200], content[:4] + bytes(200) + content[204:], b"PAR1" + content[8:]):
+        with pytest.raises(
+            OctavoltError, match=r"'a.parquet' can't be read as Parquet: .*[^.]\. G"
+        ):
+            opened(tmp_path, damaged, "a.parquet")
+
+
+def test_one_column_is_not_text_and_label(tmp_path: Path) -> None:
+    reading = Reading(text_column="label", label_column="label")
+    with pytest.raises(OctavoltError, match="would both be read from 'label'"):
+        opened(tmp_path, delimited([("text", "label"), *ROWS]), reading=reading)
+
+
+def test_an_empty_separator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OctavoltError, match="--label-separator is empty"):
+        opened(tmp_path, delimited(ROWS), reading=Reading(label_separator=""))

@@ -455,3 +455,9 @@ def real_lines() -> list[str]:
     for file in chinese:
         lines += file.read_text(encoding="utf-8").split("\n")[:40]
     return lines
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "characters"])
+def test_a_vocabulary_that_no_memory_holds_is_refused(kind: str) -> None:
+    with pytest.raises(OctavoltError, match=r"at most 1,000,000 are trained\. Give"):
+        train_tokenizer(iter(["some text"]), kind=kind, vocabulary_size=10**11)

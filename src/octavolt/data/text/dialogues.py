@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
-from octavolt.contract import Examples, Job, Making, Places
+from octavolt.contract import Examples, Job, Making, Places, Samples
 from octavolt.data.text.dialogue import encode_conversation
 from octavolt.data.text.labelled import tell_cut
 from octavolt.data.text.packed_text import windows_in_a_pass
-from octavolt.data.text.samples import Conversations
 from octavolt.data.text.tokenizer import Tokenizer
 from octavolt.tasks.causal_language_modeling import CausalBatch
 from octavolt.tasks.text import NOT_ASKED
@@ -21,7 +20,7 @@ class DialogueExamples(Examples):
     """The conversations of one split. Of one that is too long the end is read."""
 
     def __init__(
-        self, conversations: Conversations, tokenizer: Tokenizer, *, length: int, making: Making
+        self, conversations: Samples, tokenizer: Tokenizer, *, length: int, making: Making
     ) -> None:
         self.conversations = conversations
         self.tokenizer = tokenizer

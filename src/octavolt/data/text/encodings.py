@@ -127,12 +127,27 @@ def zero_bytes(path: Path) -> tuple[int, bool, bool] | None:
 def without_mark(root: Path, file: str, size: int, zeros: tuple[int, bool, bool]) -> Part:
     """Return a file with zero bytes as UTF-16, if all of them are the same half of a character."""
     first, even, odd = zeros
-    if even != odd and size % 2 == 0:
+    if even != odd and size % 2 == 0 and not reads_as_utf_8(root / file):
         part = Part(file=file, encoding="utf-16-be" if even else "utf-16-le", begin=0, end=size)
         if first_wrong(root, part) is None and plausible(beginning_of(root, part)):
             return part
     line = line_at(root, Part(file=file, encoding=UTF_8, begin=0, end=size), first)
     raise NotTextError(file, line, f"byte {first:,} is zero, so this is no text")
+
+
+def reads_as_utf_8(path: Path) -> bool:
+    """Tell whether a file begins as text in UTF-8 in which at most a few bytes are zero.
+
+    In UTF-16 half of the bytes of Latin text are zero; of other text the first halves are no UTF-8,
+    or control characters.
+    """
+    with path.open("rb") as file:
+        beginning = file.read(SAMPLE_CHARACTERS)
+    try:
+        text = codecs.getincrementaldecoder(UTF_8)("strict").decode(beginning)
+    except UnicodeDecodeError:
+        return False
+    return 4 * text.count("\0") < len(text) and plausible(text.replace("\0", ""))
 
 
 def plausible(text: str) -> bool:

@@ -28,8 +28,13 @@ def read_inputs(named: Sequence[str], *, task: str, reading: Reading) -> Iterato
         if one == "-":
             yield from from_lines("standard input", standard_lines(), task)
             continue
+        found = False
         try:
-            yield from from_file(Path(one), one, task=task, reading=reading)
+            for each in from_file(Path(one), one, task=task, reading=reading):
+                found = True
+                yield each
+            if not found:
+                yield Input(name=one, content=ValueError("the file holds no text"))
         except OSError as error:
             yield Input(name=one, content=ValueError(error.strerror or str(error)))
         except OctavoltError as error:

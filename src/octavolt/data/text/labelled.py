@@ -8,9 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from octavolt.contract import Examples, Job, Making, Places
+from octavolt.contract import Examples, Job, Making, Places, Samples
 from octavolt.data.balance import class_weights
-from octavolt.data.text.samples import Rows
 from octavolt.data.text.tokenizer import Tokenizer, Wrapped
 from octavolt.data.text.tokens import Tokens, Writer, cache_key, cached, default_folder
 from octavolt.tasks.text_classification import LabelledTextBatch
@@ -25,7 +24,7 @@ class LabelledExamples(Examples):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Samples,
         tokenizer: Tokenizer,
         *,
         length: int,
@@ -127,7 +126,7 @@ def put(batch: LabelledTextBatch, row: int, text: Wrapped) -> None:
     batch.kinds.numpy()[row, :size] = text.kinds
 
 
-def tokens_of_rows(rows: Rows, tokenizer: Tokenizer, making: Making) -> Tokens:
+def tokens_of_rows(rows: Samples, tokenizer: Tokenizer, making: Making) -> Tokens:
     """Return the tokens of all texts of all rows, one text after another, from the cache if there.
 
     Without a digest of the rows they are kept for this process.

@@ -154,6 +154,8 @@ def open_text(source: str, *, task: str, seed: int, reading: Reading) -> DataSet
                 return one.open(source, task, seed, reading)
             except NotTextError:
                 raise
+            except OctavoltError as error:
+                raise OctavoltError(f"{error}{other_task(source, task)}") from error
             except OSError as error:
                 raise OctavoltError(
                     f"'{source}' can't be read: {error.strerror or error}. Make it readable, or "
@@ -183,7 +185,20 @@ def why_not(source: str, task: str) -> str:
     if path.name.lower().endswith(ARCHIVES):
         return f"'{source}' is an archive. Unpack it and name the folder."
     known = "; ".join(f"{one.name}: {one.description}" for one in formats_of(task))
-    return f"'{source}' is in no format that octavolt reads for {task}. It reads {known}."
+    return (
+        f"'{source}' is in no format that octavolt reads for {task}. It reads {known}."
+        f"{other_task(source, task)}"
+    )
+
+
+def other_task(source: str, task: str) -> str:
+    """Return the sentence on the task that the data look made for, where it is another."""
+    kind = kind_of(source)
+    if kind is None or kind == task or {kind, task} <= {CLASSIFICATION, SEVERAL}:
+        return ""
+    if kind == CAUSAL:
+        return "" if task == MASKED else f" For a language model of BERT's kind: --task {MASKED}."
+    return f" It looks like data for --task {kind}."
 
 
 def kind_of(source: str) -> str | None:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 
-from octavolt.contract import Examples, Job, Making, Places
-from octavolt.data.text.samples import Documents
+from octavolt.contract import Examples, Job, Making, Places, Samples
+from octavolt.data.text.samples import characters_of
 from octavolt.data.text.tokenizer import Tokenizer
 from octavolt.data.text.tokens import (
     Tokens,
@@ -40,7 +40,7 @@ def windows_in_a_pass(length: int, tokenizer: Tokenizer) -> int:
     return max(1, min(MOST_WINDOWS, MOST_LOGITS // (length * tokenizer.size)))
 
 
-def stream_of(documents: Documents, tokenizer: Tokenizer, making: Making) -> Tokens:
+def stream_of(documents: Samples, tokenizer: Tokenizer, making: Making) -> Tokens:
     """Return the tokens of all documents back to back, from the cache if they are there."""
 
     def make(writer: Writer) -> None:
@@ -48,7 +48,7 @@ def stream_of(documents: Documents, tokenizer: Tokenizer, making: Making) -> Tok
             (documents.read(index) for index in range(len(documents))),
             tokenizer,
             writer,
-            total_bytes=documents.measure().characters,
+            total_bytes=characters_of(documents),
             progress=making.progress,
         )
 
@@ -110,7 +110,7 @@ class CausalExamples(Examples):
 
     def __init__(
         self,
-        documents: Documents,
+        documents: Samples,
         tokenizer: Tokenizer,
         *,
         length: int,
@@ -193,7 +193,7 @@ class MaskedExamples(Examples):
 
     def __init__(
         self,
-        documents: Documents,
+        documents: Samples,
         tokenizer: Tokenizer,
         *,
         length: int,

@@ -13,6 +13,7 @@ from jaxtyping import Int64, UInt64
 from numpy.typing import NDArray
 
 from octavolt.contract import Samples
+from octavolt.data.relabel import Joined
 from octavolt.data.text.encodings import Part, pieces, raw_chunks
 from octavolt.units import MIB
 
@@ -159,6 +160,14 @@ class TextSamples(Samples):
     def digest(self) -> bytes:
         """Return 16 bytes that change if a sample or its labels do, or their order."""
         return digest_of(self, self.measure())
+
+
+def characters_of(samples: Samples) -> int:
+    """Return the characters of samples of text, or of several splits of them. Reads everything."""
+    if isinstance(samples, Joined):
+        return sum(map(characters_of, samples.parts))
+    assert isinstance(samples, TextSamples), samples
+    return samples.measure().characters
 
 
 def digest_of(samples: TextSamples, measure: Measure) -> bytes:

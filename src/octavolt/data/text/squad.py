@@ -253,25 +253,32 @@ def nested(file: str, text: str) -> Iterator[Asked]:
         articles = json.loads(text)["data"]
         paragraphs = [one for article in articles for one in article["paragraphs"]]
         asked = [(one["context"], question) for one in paragraphs for question in one["qas"]]
+        ids = [question.get("id") for _, question in asked]
     except json.JSONDecodeError as error:
         raise OctavoltError(
             f"'{file}' is no JSON: line {error.lineno}, column {error.colno}: {error.msg}. Get or "
             "write it once more."
         ) from error
-    except (KeyError, TypeError) as error:
+    except RecursionError as error:
         raise OctavoltError(
-            f"'{file}' is not built like SQuAD: it lacks {error} somewhere. SQuAD is "
+            f"'{file}' is no data: too many brackets are open at once. Get or write it once more."
+        ) from error
+    except (AttributeError, KeyError, TypeError) as error:
+        lacking = isinstance(error, KeyError)
+        what = f"it lacks {error} somewhere" if lacking else "its lists and objects are others"
+        raise OctavoltError(
+            f"'{file}' is not built like SQuAD: {what}. SQuAD is "
             '{"data": [{"paragraphs": [{"context": ..., "qas": [...]}]}]}.'
         ) from error
     place, line = 0, 1
-    for context, question in asked:
-        found = text.find(json.dumps(question.get("id"), ensure_ascii=False), place)
+    for identity, (context, question) in zip(ids, asked, strict=True):
+        found = text.find(json.dumps(identity, ensure_ascii=False), place)
         if found >= 0:
             line += text.count("\n", place, found)
             place = found
         yield Asked(
             line=line,
-            identity=question.get("id"),
+            identity=identity,
             question=question.get("question"),
             context=context,
             answers=question.get("answers"),

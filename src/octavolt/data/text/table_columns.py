@@ -98,6 +98,11 @@ def with_header(
     split, split_notes = split_column(first_of(SPLITS, lower), [names, *map(shown_cells, rows)])
     taken = [place for place in (label, split) if place is not None]
     texts = texts_place(table, names, rows, reading, taken)
+    if label in texts:
+        raise OctavoltError(
+            f"'{table.file}': texts and labels would both be read from '{names[label]}'. Name "
+            "another with --text-column or --label-column."
+        )
     used = " and ".join(f"'{names[place]}'" for place in texts)
     columns = "columns" if len(texts) > 1 else "column"
     note = f"Texts are read from the {columns} {used}"

@@ -177,6 +177,8 @@ def not_object(one: Any) -> str:
     """Return what is wrong with a line that holds no object."""
     if isinstance(one, json.JSONDecodeError):
         return f"this is no JSON: {one.msg}, column {one.colno}"
+    if isinstance(one, RecursionError):
+        return "too many brackets are open at once for it to be data"
     return f"this is no JSON object but {json.dumps(one, ensure_ascii=False)[:40]}"
 
 
@@ -192,7 +194,7 @@ def json_objects(root: Path, part: Part) -> Iterator[tuple[int, Any]]:
         if line.strip():
             try:
                 value = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (json.JSONDecodeError, RecursionError) as error:
                 value = error
             yield number, value
 
@@ -219,7 +221,7 @@ def array_elements(root: Path, part: Part) -> Iterator[tuple[int, Any]]:
             return
         try:
             value, end = decoder.raw_decode(text, place)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             yield line, error
             return
         yield line, value
@@ -234,16 +236,19 @@ def parquet_table(root: Path, file: str) -> Table:
 
     try:
         parquet = pyarrow.parquet.ParquetFile(root / file)
-    except pyarrow.ArrowInvalid as error:
-        raise OctavoltError(f"'{file}' is no Parquet: {error}. Get it once more.") from error
+    except (pyarrow.ArrowException, OSError) as error:
+        raise not_parquet(file, error) from error
 
     def records() -> Iterator[Record]:
         number = 0
-        for batch in parquet.iter_batches(batch_size=SNIFFED_ROWS):
-            columns = [column.to_pylist() for column in batch.columns]
-            for cells in zip(*columns, strict=True):
-                number += 1
-                yield Record(line=number, cells=tuple(cells))
+        try:
+            for batch in parquet.iter_batches(batch_size=SNIFFED_ROWS):
+                columns = [column.to_pylist() for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    yield Record(line=number, cells=tuple(cells))
+        except (pyarrow.ArrowException, OSError) as error:
+            raise not_parquet(file, error) from error
 
     return Table(
         file=file,
@@ -251,6 +256,12 @@ def parquet_table(root: Path, file: str) -> Table:
         records=records,
         class_names=class_names(parquet.schema_arrow.metadata or {}),
     )
+
+
+def not_parquet(file: str, error: Exception) -> OctavoltError:
+    """Return the error on a file of Parquet that is damaged, or is none."""
+    why = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return OctavoltError(f"'{file}' can't be read as Parquet: {why}. Get it once more.")
 
 
 def class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:

@@ -101,6 +101,10 @@ def files_of(path: Path) -> SplitFiles | None:
 
 def open_rows(source: str, *, seed: int, reading: Reading) -> DataSet:
     """Return texts and their classes. Raises `OctavoltError` if they can't be found."""
+    if reading.label_separator == "":
+        raise OctavoltError(
+            "--label-separator is empty. Give what stands between labels, such as ';'."
+        )
     root, files = located(source)
     collected = collect(tables_in(root, files), reading, labelled=True)
     division = divided_rows(collected, seed=seed)

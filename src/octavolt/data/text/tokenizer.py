@@ -329,6 +329,7 @@ def train_tokenizer(pieces: Iterator[str], *, kind: str, vocabulary_size: int) -
     """
     if kind not in vocabulary.TRAINED:
         raise UnknownNameError("kind of tokenizer", kind, vocabulary.TRAINED)
+    vocabulary.check_size(vocabulary_size)
     limit = None if kind == "characters" else vocabulary.MOST_TRAINING_CHARACTERS
     train = vocabulary.TRAINED[kind]
     return Tokenizer(train(cut_small(pieces, limit=limit), vocabulary_size=vocabulary_size))

@@ -359,6 +359,15 @@ def alphabets(rust: Rust, letters: set[str]) -> tuple[list[str], list[str]]:
     return sorted(starts), sorted(continuing)
 
 
+def check_size(size: int) -> None:
+    """Raise if a vocabulary is too large to be trained: memory for all of it is taken at once."""
+    if size > LARGEST_TRAINED:
+        raise OctavoltError(
+            f"A vocabulary of {format_count(size)} tokens is too large: at most "
+            f"{format_count(LARGEST_TRAINED)} are trained. Give a smaller --vocabulary-size."
+        )
+
+
 def check_room(needed: int, size: int, *, what: str) -> None:
     """Raise unless a vocabulary has room for what it must hold."""
     if needed > size:
@@ -368,6 +377,8 @@ def check_room(needed: int, size: int, *, what: str) -> None:
         )
 
 
+LARGEST_TRAINED = 1_000_000
+"""Tokens: several times as many as any vocabulary that is in use."""
 TRAINED: Mapping[str, Callable[..., Rust]] = {
     "wordpiece": train_word_pieces,
     "bpe": train_byte_level,
