@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from octavolt.contract import Entry, HubWeights, Recipe, Shape, Target, TextLimits
 from octavolt.errors import UnknownNameError
-from octavolt.networks.language import LanguageNetwork, through, token_loss
+from octavolt.networks.language import LanguageNetwork, quick_attention, through, token_loss
 from octavolt.networks.padded import Vocabulary, hide_padding, padded_rows
 from octavolt.networks.sizes import chosen_sizes, dropouts, positions, vocabulary_rows
 from octavolt.tasks import causal_language_modeling
@@ -56,12 +56,14 @@ class GPT2(LanguageNetwork):
         """
         parts: Any = self.body.transformer
         places = torch.arange(ids.shape[1], device=ids.device)
-        hidden = through(
-            parts.h,
-            parts.drop(parts.wte(ids) + parts.wpe(places)),
-            None,
-            checkpoint_activations=self.checkpoint_activations and self.training,
-        )
+        embedded = parts.drop(parts.wte(ids) + parts.wpe(places))
+        with quick_attention(embedded):
+            hidden = through(
+                parts.h,
+                embedded,
+                None,
+                checkpoint_activations=self.checkpoint_activations and self.training,
+            )
         normalized: Tensor = parts.ln_f(hidden)
         return normalized
 
@@ -108,6 +110,10 @@ def build(own: Mapping[str, Any], shape: Shape) -> GPT2:
         "attn_implementation": "sdpa",
     }
     body = transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings))
+    if settings["activation_function"] == "gelu_new":
+        for block in body.transformer.h:
+            # The same function as transformers' seven operations, in one.
+            block.mlp.act = nn.GELU(approximate="tanh")
     vocabulary = Vocabulary(rows=rows, names=(WORDS,), ties={"lm_head.weight": WORDS})
     hide_padding(body, vocabulary)
     return GPT2(body, vocabulary, checkpoint_activations=shape.checkpoint_activations)

@@ -1,11 +1,13 @@
 """What the language networks share: the loss over a vocabulary, and their config.json."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
@@ -21,6 +23,8 @@ PROBLEM_TYPES = {
     text_classification.MULTI_LABEL_TASK.name: "multi_label_classification",
 }
 """What transformers calls the tasks that label texts."""
+FEW_TOKENS = 128
+"""Up to which plain attention is quicker than the flash kernel in training on CPUs in bf16."""
 MOST_LOGITS = 2**27
 """Logits that are held for the backward pass; with more, they are computed again by pieces."""
 
@@ -85,6 +89,23 @@ def summed_nats(
         # The half-precision logits are dropped as soon as they are converted.
         logits = logits.float()
         return cross_entropy(logits, targets, ignore_index=NOT_ASKED, reduction="sum")
+
+
+def quick_attention(
+    hidden: Float[Tensor, "batch length width"],
+) -> AbstractContextManager[None]:
+    """Return the context in which attention is quickest: see decision 22.
+
+    On CPUs in bf16 the backward pass of torch's flash attention takes half of a small network's
+    step; over few tokens the plain products are quicker, and what they keep is small.
+    """
+    bf16_on_cpu = (
+        hidden.device.type == "cpu"
+        and torch.is_autocast_enabled("cpu")
+        and torch.is_grad_enabled()
+        and hidden.shape[1] <= FEW_TOKENS
+    )
+    return sdpa_kernel(SDPBackend.MATH) if bf16_on_cpu else nullcontext()
 
 
 def through(
