@@ -157,7 +157,7 @@ def test_predictions_are_what_evaluation_counts(
     metrics = octavolt("evaluate", run, "--precision", "fp32", "--json").document["metrics"]
     expected = [[counts[true, said] for said in "bgr"] for true in "bgr"]
     assert metrics["confusion"] == expected
-    assert metrics["pictures"] == len(rows) == 9
+    assert metrics["samples"] == len(rows) == 9
 
 
 def test_empty_folder_is_an_error(octavolt: Octavolt, run: Path) -> None:

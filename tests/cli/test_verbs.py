@@ -10,6 +10,17 @@ from tests.cli.conftest import Octavolt, write_folder
 
 TINY = "tests.train.tiny"
 TRAIN_FLAGS = {
+    "--task",
+    "--text-column",
+    "--label-column",
+    "--label-separator",
+    "--tokenizer",
+    "--vocabulary-size",
+    "--length",
+    "--stride",
+    "--whole-words",
+    "--dropout",
+    "--checkpoint-activations",
     "--accumulate",
     "--batch",
     "--cache",
@@ -67,7 +78,9 @@ def test_flags_of_train_are_these() -> None:
     assert flags_of("train") == TRAIN_FLAGS
 
 
-@pytest.mark.parametrize("verb", ["list", "check", "train", "evaluate", "predict", "report"])
+@pytest.mark.parametrize(
+    "verb", ["list", "check", "train", "evaluate", "predict", "generate", "report"]
+)
 def test_every_verb_has_json(verb: str) -> None:
     assert "--json" in flags_of(verb)
 
@@ -96,7 +109,7 @@ def test_evaluate_prints_one_document_and_keeps_it(octavolt: Octavolt, run: Path
     assert (answer.status, answer.err) == (0, "")
     kept = json.loads((run / "evaluation.json").read_text())["evaluations"]
     assert answer.document in kept
-    assert answer.document["metrics"]["pictures"] == 9
+    assert answer.document["metrics"]["samples"] == 9
 
 
 def test_evaluate_says_the_same_to_people(octavolt: Octavolt, run: Path) -> None:
@@ -112,7 +125,7 @@ def test_evaluation_leaves_out_what_the_training_left_out(octavolt: Octavolt) ->
     arguments = ("train", TINY, "--data", root, "--epochs", 1, "--output", "run")
     assert octavolt(*arguments, "--skip-damaged").status == 0
     answer = octavolt("evaluate", "run", "--json")
-    assert answer.document["metrics"]["pictures"] == 8
+    assert answer.document["metrics"]["samples"] == 8
 
 
 def test_check_prints_one_document_though_it_fails(octavolt: Octavolt) -> None:

@@ -81,13 +81,17 @@ def generate(
     if chat:
         talk(Dialogue(opened, settings=settings, system=system, say=say))
         return
-    pieces = generated(opened, prompts, settings=settings, batch_size=batch, say=say)
+    # What is to be said beside a text waits for its end, not to stand in the middle of a line.
+    notes: list[str] = []
+    pieces = generated(opened, prompts, settings=settings, batch_size=batch, say=notes.append)
     if as_json:
         write_document(pieces, prompts, machine.policy.precision)
     elif len(prompts) == 1:
         write_stream(pieces)
     else:
         write_texts(pieces, prompts)
+    for sentence in notes:
+        say(sentence)
 
 
 def check_flags(
