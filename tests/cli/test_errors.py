@@ -35,8 +35,8 @@ def refused(octavolt: Octavolt, *arguments: object) -> str:
         (
             ["train", "resnet5", "--data", "demo"],
             "No network is named 'resnet5'. Did you mean 'resnet50'? Known: resnet50, "
-            "inception-v3, mobilenet-v2, bert-base, bert-large, bert-tiny, bert-mini, bert-small, gpt2, "
-            "gpt2-medium, gpt2-large, gpt2-xl, gpt2-nano.",
+            "inception-v3, mobilenet-v2, bert-base, bert-large, bert-tiny, bert-mini, bert-small, "
+            "gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt2-nano.",
         ),
         (
             ["train", "mobilenet-v2", "--data", "dmo"],
@@ -118,8 +118,8 @@ def test_message_without_any_files(octavolt: Octavolt, arguments: list[str], mes
             "No optimizer is named 'adm'. Did you mean 'adam'? Known: sgd, adam, adamw, rmsprop, "
             "lamb. "
             "No schedule is named 'cosin'. Did you mean 'cosine'? Known: constant, step, cosine, "
-            "one-cycle, linear, inverse-sqrt. epochs is 0; it must be at least 1. mixup_alpha is -2.0; it must be a "
-            "number from 0 on.",
+            "one-cycle, linear, inverse-sqrt. epochs is 0; it must be at least 1. mixup_alpha is "
+            "-2.0; it must be a number from 0 on.",
         ),
         (
             ["--recipe", "finetune"],
