@@ -114,7 +114,7 @@ def test_evaluation_on_two_ranks_gives_exactly_the_figures_of_one(
         scored, (alone, tmp_path / "two.json"), processes=2, tell=silent, progress=silent
     )
     first, second = (json.loads(path.read_text()) for path in (one, two))
-    assert first["metrics"]["pictures"] == 44
+    assert first["metrics"]["samples"] == 44
     assert first["metrics"] == second["metrics"]
     assert first["mistakes"] == second["mistakes"]
 

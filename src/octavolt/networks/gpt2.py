@@ -105,6 +105,7 @@ def build(own: Mapping[str, Any], shape: Shape) -> GPT2:
         **sizes,
         **dropouts(shape, DROPOUTS),
         "vocab_size": padded_rows(rows),
+        "pad_token_id": shape.padding_id,
         "bos_token_id": shape.end_id,
         "eos_token_id": shape.end_id,
         "attn_implementation": "sdpa",

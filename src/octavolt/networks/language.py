@@ -140,7 +140,7 @@ def config(network: LanguageNetwork, classes: Sequence[str]) -> dict[str, Any]:
         "vocab_size": network.vocabulary.rows,
         "dtype": "float32",
     }
-    if classes:
+    if body.config.problem_type in PROBLEM_TYPES.values():
         result |= {
             "id2label": {str(index): name for index, name in enumerate(classes)},
             "label2id": {name: index for index, name in enumerate(classes)},

@@ -105,6 +105,7 @@ def without_effect(task: str, *, schedule: object = None) -> set[str]:
     return {
         *(("dropout",) if pictures else OF_PICTURES),
         *(() if task.endswith("classification") else OF_LABELS),
+        *(("class_weights",) if task.startswith("multi-label") else ()),
         *(() if schedule in ("step", None) else OF_STEPS),
     }
 
