@@ -110,7 +110,7 @@ def build(own: Mapping[str, Any], shape: Shape) -> GPT2:
         "eos_token_id": shape.end_id,
         "attn_implementation": "sdpa",
     }
-    body = transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings))
+    body: Any = transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings))
     if settings["activation_function"] == "gelu_new":
         for block in body.transformer.h:
             # The same function as transformers' seven operations, in one.
