@@ -25,7 +25,8 @@ def fetched_folder(repository: str) -> Path:
             allowed = [*FILES, "*.bin"]
             folder = Path(huggingface_hub.snapshot_download(repository, allow_patterns=allowed))
     except (OSError, ValueError, HfHubHTTPError, LocalEntryNotFoundError) as error:
-        why = " ".join(str(error).split())[:200].rstrip(".")
+        # The library's advice follows its reason, and is for people who call it themselves.
+        why = " ".join(str(error).split()).split(". ")[0].rstrip(".")
         raise OctavoltError(
             f"Can't fetch {repository} from the Hugging Face Hub: {why}. Fetch its config.json, "
             "its weights and the files of its tokenizer elsewhere into one folder, and give that "
