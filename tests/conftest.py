@@ -1,6 +1,8 @@
 """Every test begins with the same state of torch, and tests that need a GPU run where one is."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -34,3 +36,20 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def standard_input(tmp_path: Path) -> Iterator[Callable[[bytes], None]]:
+    """Yield a function that gives what runs next its standard input; put back afterwards."""
+    kept = os.dup(0)
+
+    def give(content: bytes) -> None:
+        file = tmp_path / "standard-input"
+        file.write_bytes(content)
+        descriptor = os.open(file, os.O_RDONLY)
+        os.dup2(descriptor, 0)
+        os.close(descriptor)
+
+    yield give
+    os.dup2(kept, 0)
+    os.close(kept)

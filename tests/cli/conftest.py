@@ -1,7 +1,6 @@
 """The command line as a user meets it: arguments in; status, output and errors out."""
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,29 +52,6 @@ def octavolt(
         return Answer(status=int(ended.value.code or 0), out=out, err=err)
 
     return command
-
-
-@pytest.fixture
-def standard_input(tmp_path: Path) -> Callable[[bytes], None]:
-    """Return a function that gives the next command its standard input."""
-
-    def give(content: bytes) -> None:
-        file = tmp_path / "standard-input"
-        file.write_bytes(content)
-        descriptor = os.open(file, os.O_RDONLY)
-        os.dup2(descriptor, 0)
-        os.close(descriptor)
-
-    return give
-
-
-@pytest.fixture(autouse=True)
-def kept_standard_input() -> Any:
-    """Give every test the standard input that the one before had."""
-    kept = os.dup(0)
-    yield
-    os.dup2(kept, 0)
-    os.close(kept)
 
 
 def write_picture(path: Path, channel: int, seed: int) -> Path:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor
 
 from octavolt.contract import Batch, Entry, Preprocessing, Shape, Task
+from octavolt.networks import ENTRIES
 from octavolt.tasks.causal_language_modeling import CausalBatch
 from octavolt.tasks.image_classification import PictureBatch
 from octavolt.tasks.masked_language_modeling import MaskedBatch
@@ -17,6 +19,15 @@ CLASSES = 4
 ROWS = 27
 """Of the vocabulary: no multiple of 8."""
 LENGTH = 12
+each_task = pytest.mark.parametrize(
+    ("entry", "task"),
+    [
+        pytest.param(ENTRIES[name], task, id=task.name)
+        for name in ("bert-base", "gpt2")
+        for task in ENTRIES[name].tasks
+    ],
+)
+"""Every task of a language network."""
 
 
 def shape(task: Task, **changes: object) -> Shape:

@@ -17,14 +17,8 @@ from octavolt.errors import OctavoltError, UnknownNameError
 from octavolt.networks import ENTRIES, bert, gpt2
 from octavolt.networks.language import POSITIONS, LanguageNetwork, config, token_loss
 
-from .samples import BATCHES, LENGTH, ROWS, shape
+from .samples import BATCHES, LENGTH, ROWS, each_task, shape
 
-CASES = [
-    pytest.param(ENTRIES[name], task, id=task.name)
-    for name in ("bert-base", "gpt2")
-    for task in ENTRIES[name].tasks
-]
-each_task = pytest.mark.parametrize(("entry", "task"), CASES)
 OPENERS = {
     "text-classification": "AutoModelForSequenceClassification",
     "multi-label-text-classification": "AutoModelForSequenceClassification",

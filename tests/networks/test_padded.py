@@ -9,14 +9,8 @@ from octavolt.contract import Entry, Network, Task
 from octavolt.networks import ENTRIES
 from octavolt.networks.language import LanguageNetwork
 
-from .samples import BATCHES, ROWS, shape
+from .samples import BATCHES, ROWS, each_task, shape
 
-CASES = [
-    pytest.param(ENTRIES[name], task, id=task.name)
-    for name in ("bert-base", "gpt2")
-    for task in ENTRIES[name].tasks
-]
-each_task = pytest.mark.parametrize(("entry", "task"), CASES)
 TIES = {
     "masked-language-modeling": {
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",

@@ -1,7 +1,7 @@
 """Reads every picture once and finds all that is wrong with a data set, before a GPU is touched."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +77,7 @@ class Checked:
             "pictures_read": self.read_count,
             "white_level": self.white_level,
             "splits": {name: summary(split) for name, split in self.splits.items()},
-            "faults": [
-                {
-                    "kind": fault.kind,
-                    "file": fault.file,
-                    "line": fault.line,
-                    "problem": fault.problem,
-                    "stops": fault.stops,
-                    "damaged": fault.damaged,
-                }
-                for fault in self.faults
-            ],
+            "faults": [asdict(fault) for fault in self.faults],
         }
 
 

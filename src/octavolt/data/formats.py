@@ -20,7 +20,7 @@ FORMATS: dict[str, Format] = {
 }
 """The first that recognises a source opens it: 'folder' takes any folder and so stands last."""
 
-ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".7z", ".rar")
+ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".xz", ".bz2", ".7z", ".rar", ".zst")
 
 
 def open_pictures(source: str, *, seed: int = 0) -> DataSet:
@@ -37,8 +37,8 @@ def lasting(source: str) -> str:
     return str(path.absolute()) if source != "demo" and path.exists() else source
 
 
-def why_not(source: str) -> str:
-    """Return the message for a source that no format recognises."""
+def unreadable(source: str) -> str | None:
+    """Return the message for a source that is nothing, or an archive; None for any other."""
     path = Path(source).expanduser()
     if not path.exists():
         beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -52,5 +52,11 @@ def why_not(source: str) -> str:
         )
     if path.name.lower().endswith(ARCHIVES):
         return f"'{source}' is an archive. Unpack it and name the folder."
+    return None
+
+
+def why_not(source: str) -> str:
+    """Return the message for a source that no format recognises."""
     known = "; ".join(f"{one.name}: {one.description}" for one in FORMATS.values())
-    return f"'{source}' is in no format that octavolt reads. It reads {known}."
+    unknown = f"'{source}' is in no format that octavolt reads. It reads {known}."
+    return unreadable(source) or unknown

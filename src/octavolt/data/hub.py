@@ -127,12 +127,18 @@ def open_hub(source: str, seed: int) -> DataSet:
     )
 
 
-def loaded(name: str, configuration: str | None) -> Mapping[str, Any]:
-    """Return the splits by their names."""
+def loaded(
+    name: str,
+    configuration: str | None,
+    *,
+    example: str = "ylecun/mnist",
+    instead: str = "pictures elsewhere and give the path of their folder",
+) -> Mapping[str, Any]:
+    """Return the splits by their names; `example` and `instead` stand in messages."""
     import datasets
 
     if not name:
-        raise OctavoltError("'hub:' names no data set. Write hub:NAME, such as hub:ylecun/mnist.")
+        raise OctavoltError(f"'hub:' names no data set. Write hub:NAME, such as hub:{example}.")
     try:
         splits: Mapping[str, Any] = datasets.load_dataset(name, configuration)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
@@ -141,7 +147,7 @@ def loaded(name: str, configuration: str | None) -> Mapping[str, Any]:
         raise OctavoltError(
             f"The data set '{what}' can't be loaded from the Hub: {reason}. HF_ENDPOINT (a mirror) "
             "and HF_HUB_OFFLINE (only what was fetched before) are honoured; or download its "
-            "pictures elsewhere and give the path of their folder instead."
+            f"{instead} instead."
         ) from error
     return splits
 

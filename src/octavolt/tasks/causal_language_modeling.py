@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from octavolt.contract import Mistake, ReadyBatch, Score, Task
+from octavolt.contract import ReadyBatch, Score, Task
 from octavolt.tasks.classification import UNIT
 from octavolt.tasks.text import NOT_ASKED, moved
-from octavolt.tasks.vocabulary import likeliest, nats_and_hits
+from octavolt.tasks.vocabulary import likeliest, nats_and_hits, no_mistakes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,23 +96,13 @@ def present(
     ]
 
 
-def mistakes(
-    _logits: Float[Tensor, "batch length vocabulary"],
-    _batch: CausalBatch,
-    _indices: Int[np.ndarray, " batch"],
-    _classes: Sequence[str],
-) -> list[Mistake]:
-    """Return none: that another token follows is no mistake of the text as a whole."""
-    return []
-
-
 TASK = Task(
     name="causal-language-modeling",
     modality="text",
     unit="token",
     new_score=CausalScore,
     present=present,
-    mistakes=mistakes,
+    mistakes=no_mistakes,
     primary_metric="perplexity",
     tie_metric="nats_per_token",
     less_is_better=True,

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from octavolt.contract import Mistake, Score, Task
+from octavolt.contract import Score, Task
 from octavolt.tasks.classification import UNIT
 from octavolt.tasks.text import NOT_ASKED, TextBatch, moved
-from octavolt.tasks.vocabulary import likeliest, nats_and_hits
+from octavolt.tasks.vocabulary import likeliest, nats_and_hits, no_mistakes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,23 +90,13 @@ def present(
     ]
 
 
-def mistakes(
-    _logits: Float[Tensor, "batch length vocabulary"],
-    _batch: MaskedBatch,
-    _indices: Int[np.ndarray, " batch"],
-    _classes: Sequence[str],
-) -> list[Mistake]:
-    """Return none: a token that was not found is no mistake of the text as a whole."""
-    return []
-
-
 TASK = Task(
     name="masked-language-modeling",
     modality="text",
     unit="token",
     new_score=MaskedScore,
     present=present,
-    mistakes=mistakes,
+    mistakes=no_mistakes,
     primary_metric="perplexity",
     tie_metric="nats_per_token",
     less_is_better=True,

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
+from octavolt.contract import Mistake
 from octavolt.tasks.classification import in_units
 from octavolt.tasks.text import NOT_ASKED
 
@@ -42,3 +44,10 @@ def likeliest(logits: Float[Tensor, " vocabulary"], tokens: Sequence[str]) -> li
         {"label": tokens[index] if index < len(tokens) else str(index), "probability": share}
         for index, share in zip(indices.tolist(), values.tolist(), strict=True)
     ]
+
+
+def no_mistakes(
+    _logits: Any, _batch: Any, _indices: Int[np.ndarray, " batch"], _classes: Sequence[str]
+) -> list[Mistake]:
+    """Return none: that another token was right is no mistake of the text as a whole."""
+    return []

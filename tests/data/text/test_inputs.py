@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +30,6 @@ def shown(content: Any) -> Any:
     if isinstance(content, Question):
         return content.identity, content.question, content.context
     return content.texts if isinstance(content, Row) else content
-
-
-@pytest.fixture
-def standard_input(tmp_path: Path) -> Iterator[Callable[[bytes], None]]:
-    kept = os.dup(0)
-
-    def give(content: bytes) -> None:
-        file = tmp_path / "standard-input"
-        file.write_bytes(content)
-        descriptor = os.open(file, os.O_RDONLY)
-        os.dup2(descriptor, 0)
-        os.close(descriptor)
-
-    yield give
-    os.dup2(kept, 0)
-    os.close(kept)
 
 
 def test_a_plain_file_holds_a_text_a_line(tmp_path: Path) -> None:

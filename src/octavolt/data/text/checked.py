@@ -5,7 +5,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -95,17 +95,7 @@ class TextChecked(Checked):
                 split: {"samples": found.samples, "characters": found.characters}
                 for split, found in self.splits.items()
             },
-            "faults": [
-                {
-                    "kind": fault.kind,
-                    "file": fault.file,
-                    "line": fault.line,
-                    "problem": fault.problem,
-                    "stops": fault.stops,
-                    "damaged": fault.damaged,
-                }
-                for fault in self.faults
-            ],
+            "faults": [asdict(fault) for fault in self.faults],
         }
 
 

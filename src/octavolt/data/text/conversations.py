@@ -18,11 +18,10 @@ from octavolt.data.text.samples import (
     ragged,
     whole,
 )
-from octavolt.data.text.split_files import SplitFiles, split_files
+from octavolt.data.text.split_files import SplitFiles, nothing_usable, split_files
 from octavolt.data.text.table_files import SNIFFED_ROWS, json_objects, not_object
 from octavolt.data.text.tables import split_by_name, text_problem
 from octavolt.errors import OctavoltError
-from octavolt.units import counted
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 KEYS = {"messages": ("role", "content"), "conversations": ("from", "value")}
@@ -72,7 +71,14 @@ class Heard:
     def splits(self, seed: int) -> tuple[dict[str, Conversations], list[str]]:
         """Return the splits; a tenth is held out where none is given."""
         if not any(split == TRAIN for split in self.split_of):
-            raise OctavoltError(no_conversation(self.files, self.faults))
+            raise OctavoltError(
+                nothing_usable(
+                    self.files,
+                    self.faults,
+                    sample="conversation",
+                    advice="Give each a line of JSON.",
+                )
+            )
         places = Places(
             files=tuple(self.files), file_of=whole(self.file_of), lines=whole(self.lines)
         )
@@ -84,18 +90,6 @@ class Heard:
             names, whole(self.split_of), seed, "conversation", with_test=False
         )
         return {split: Conversations(store, rows) for split, rows in rows_of.items()}, notes
-
-
-def no_conversation(files: Sequence[str], faults: Sequence[Fault]) -> str:
-    """Return the message for files without a good conversation to train on."""
-    where = " and ".join(f"'{file}'" for file in files)
-    if not faults:
-        return f"{where} holds no conversation to train on. Give each a line of JSON."
-    first = faults[0]
-    return (
-        f"None of the {counted(len(faults), 'conversation')} of {where} can be used; the first, "
-        f"line {first.line}: {first.problem}."
-    )
 
 
 def files_of(path: Path) -> SplitFiles | None:

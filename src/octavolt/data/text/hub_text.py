@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from octavolt.contract import DataSet, Reading
-from octavolt.data.hub import PREFIX
+from octavolt.data.hub import PREFIX, loaded
 from octavolt.data.splits import TRAIN, split_index
 from octavolt.data.text.conversations import KEYS, Heard
 from octavolt.data.text.squad import FLAT, Gathered, asked_in_table
@@ -23,7 +23,7 @@ from octavolt.errors import OctavoltError
 def open_hub_text(source: str, *, task: str, seed: int, reading: Reading) -> DataSet:
     """Return the data set, from the library's cache or fetched by it."""
     name, _, configuration = source.removeprefix(PREFIX).partition(":")
-    tables, notes = hub_tables(name, loaded(name, configuration or None))
+    tables, notes = hub_tables(name, splits_of(name, configuration or None))
     columns = tables[0][0].names or ()
     if task == "question-answering":
         return hub_questions(source, name, tables, notes, seed)
@@ -54,25 +54,14 @@ def open_hub_text(source: str, *, task: str, seed: int, reading: Reading) -> Dat
     )
 
 
-def loaded(name: str, configuration: str | None) -> Mapping[str, Any]:
+def splits_of(name: str, configuration: str | None) -> Mapping[str, Any]:
     """Return the splits by their names."""
-    import datasets
-
-    if not name:
-        raise OctavoltError(
-            "'hub:' names no data set. Write hub:NAME, such as hub:rajpurkar/squad."
-        )
-    try:
-        splits: Mapping[str, Any] = datasets.load_dataset(name, configuration)
-    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        what = f"{name}' in the configuration '{configuration}" if configuration else name
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise OctavoltError(
-            f"The data set '{what}' can't be loaded from the Hub: {reason}. HF_ENDPOINT (a mirror) "
-            "and HF_HUB_OFFLINE (only what was fetched before) are honoured; or download its "
-            "files elsewhere and give their path instead."
-        ) from error
-    return splits
+    return loaded(
+        name,
+        configuration,
+        example="rajpurkar/squad",
+        instead="files elsewhere and give their path",
+    )
 
 
 def hub_tables(

@@ -8,6 +8,7 @@ from pathlib import Path
 from octavolt.contract import DataSet, Reading
 from octavolt.data.columns import PICTURE_SUFFIXES, is_picture
 from octavolt.data.folder import content, files_below, layout_of
+from octavolt.data.formats import unreadable
 from octavolt.data.hub import PREFIX
 from octavolt.data.text import conversations, documents, squad, tables
 from octavolt.data.text.docstrings import open_docstrings
@@ -16,7 +17,7 @@ from octavolt.data.text.folders import open_text_folder
 from octavolt.data.text.hub_text import open_hub_text
 from octavolt.data.text.table_columns import text_columns
 from octavolt.data.text.table_files import sampled, table
-from octavolt.errors import OctavoltError, UnknownNameError, nearest
+from octavolt.errors import OctavoltError, UnknownNameError
 
 CLASSIFICATION = "text-classification"
 SEVERAL = "multi-label-text-classification"
@@ -26,7 +27,6 @@ CAUSAL = "causal-language-modeling"
 DIALOGUE = "dialogue"
 TASKS = (CLASSIFICATION, SEVERAL, QUESTIONS, MASKED, CAUSAL, DIALOGUE)
 MODELING = (MASKED, CAUSAL)
-ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".xz", ".bz2", ".7z", ".rar", ".zst")
 LOOKED_AT = 20
 """Files of a folder, of which most tell what it holds."""
 
@@ -171,24 +171,9 @@ def formats_of(task: str) -> list[TextFormat]:
 
 def why_not(source: str, task: str) -> str:
     """Return the message for a source that no format of the task recognises."""
-    path = Path(source).expanduser()
-    if not path.exists():
-        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = nearest(path.name, [*beside, *(["demo"] if path.name == source else [])])
-        guess = (
-            f" Did you mean '{path.with_name(near) if near != 'demo' else near}'?" if near else ""
-        )
-        return (
-            f"There is no data set '{source}'.{guess} A data set is the path of a folder or a "
-            "file, hub:NAME, or demo."
-        )
-    if path.name.lower().endswith(ARCHIVES):
-        return f"'{source}' is an archive. Unpack it and name the folder."
     known = "; ".join(f"{one.name}: {one.description}" for one in formats_of(task))
-    return (
-        f"'{source}' is in no format that octavolt reads for {task}. It reads {known}."
-        f"{other_task(source, task)}"
-    )
+    unknown = f"'{source}' is in no format that octavolt reads for {task}. It reads {known}."
+    return unreadable(source) or f"{unknown}{other_task(source, task)}"
 
 
 def other_task(source: str, task: str) -> str:

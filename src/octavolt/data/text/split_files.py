@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from octavolt.contract import Fault
 from octavolt.data.splits import TRAIN, split_index
 from octavolt.errors import OctavoltError
+from octavolt.units import counted
 
 INNER = "data"
 """The folder into which the Hub puts the tables of a data set."""
@@ -90,3 +92,17 @@ def unused(names: Sequence[str]) -> tuple[str, ...]:
     rest = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     return (f"Not used: {listed}.",)
+
+
+def nothing_usable(
+    files: Sequence[str], faults: Sequence[Fault], *, sample: str, advice: str
+) -> str:
+    """Return the message for files without a good sample to train on."""
+    where = " and ".join(f"'{file}'" for file in files)
+    if not faults:
+        return f"{where} holds no {sample} to train on. {advice}"
+    first = faults[0]
+    return (
+        f"None of the {counted(len(faults), sample)} of {where} can be used; the first, line "
+        f"{first.line}: {first.problem}."
+    )

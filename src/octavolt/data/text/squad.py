@@ -22,11 +22,10 @@ from octavolt.data.text.samples import (
     ragged,
     whole,
 )
-from octavolt.data.text.split_files import SplitFiles, split_files
+from octavolt.data.text.split_files import SplitFiles, nothing_usable, split_files
 from octavolt.data.text.table_files import Table, json_objects, not_object, table
 from octavolt.data.text.tables import split_by_name, text_problem
 from octavolt.errors import OctavoltError
-from octavolt.units import counted
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".parquet")
 FLAT = ("question", "context", "answers")
@@ -119,7 +118,14 @@ class Gathered:
     def splits(self, seed: int) -> tuple[dict[str, Questions], list[str]]:
         """Return the splits; where there is no val, it is a tenth of the contexts."""
         if not any(split == TRAIN for split in self.split_of):
-            raise OctavoltError(no_question(self.files, self.faults))
+            raise OctavoltError(
+                nothing_usable(
+                    self.files,
+                    self.faults,
+                    sample="question",
+                    advice="Give a file of SQuAD with questions.",
+                )
+            )
         store = QuestionStore(
             identities=self.identities.packed(),
             questions=self.questions.packed(),
@@ -137,18 +143,6 @@ class Gathered:
             names, whole(self.split_of), seed, "question", with_test=False
         )
         return {split: Questions(store, rows) for split, rows in rows_of.items()}, notes
-
-
-def no_question(files: Sequence[str], faults: Sequence[Fault]) -> str:
-    """Return the message for files without a good question to train on."""
-    where = " and ".join(f"'{file}'" for file in files)
-    if not faults:
-        return f"{where} holds no question to train on. Give a file of SQuAD with questions."
-    first = faults[0]
-    return (
-        f"None of the {counted(len(faults), 'question')} of {where} can be used; the first, line "
-        f"{first.line}: {first.problem}."
-    )
 
 
 def question_problem(one: Asked) -> str | None:
