@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from octavolt.contract import Making
-from octavolt.data.text.questions import LEAST_LENGTH, QuestionExamples, windows_of
+from octavolt.data.text.questions import (
+    LEAST_LENGTH,
+    QuestionExamples,
+    Window,
+    tokenized,
+    windows_of,
+)
 from octavolt.data.text.samples import Question
+from octavolt.data.text.tokenizer import Tokenizer
 from octavolt.errors import OctavoltError
 from tests.data.text.made import EVALUATION, TRAINING, Heard, at, filled, questions, trained
 
@@ -30,6 +37,13 @@ TOKENIZER = trained(" ".join(PIECES * 20), "wordpiece", 300)
 ASKED = "the cat?"
 
 
+def windows_over(
+    question: Question, tokenizer: Tokenizer, *, length: int, stride: int
+) -> list[Window]:
+    tokens = tokenized(question, tokenizer)
+    return windows_of(question, tokens, tokenizer, length=length, stride=stride)
+
+
 def made_question(seed: int, *, count: int = 40) -> Question:
     """Return a question whose answer is some words of its context."""
     random = Random(seed)
@@ -49,7 +63,7 @@ def test_windows_cover_the_context_in_steps(length: int, stride: int) -> None:
     for seed in range(10):
         question = made_question(seed)
         ids, offsets = TOKENIZER.encode_with_offsets(question.context)
-        windows = windows_of(question, TOKENIZER, length=length, stride=stride)
+        windows = windows_over(question, TOKENIZER, length=length, stride=stride)
         seen: set[int] = set()
         step = min(stride, length - len(TOKENIZER.encode([ASKED])[0]) - 3)
         for number, window in enumerate(windows):
@@ -69,7 +83,7 @@ def test_answers_are_found_again_by_their_places() -> None:
     for seed in range(60):
         question = made_question(seed)
         (answer, begin), *_ = question.answers
-        windows = windows_of(question, TOKENIZER, length=32, stride=8)
+        windows = windows_over(question, TOKENIZER, length=32, stride=8)
         holding = 0
         for window in windows:
             inside = window.offsets[window.offsets[:, 0] >= 0]
@@ -102,7 +116,7 @@ def test_an_answer_across_a_windows_edge_is_in_the_next() -> None:
     length = 1 + 3 + 10
     assert len(NUMBERS.encode(["who"])[0]) == 1
     assert len(NUMBERS.encode([numbered(30)])[0]) == 30
-    first, second, *_ = windows_of(straddling("w9 w10"), NUMBERS, length=length, stride=5)
+    first, second, *_ = windows_over(straddling("w9 w10"), NUMBERS, length=length, stride=5)
     assert (first.start, first.end) == (0, 0)
     assert (second.start, second.end) == (3 + 9 - 5, 3 + 10 - 5)
 
@@ -111,7 +125,7 @@ def test_spaces_around_an_answer_are_no_part_of_it() -> None:
     context = numbered(10)
     place = context.index(" w3 ")
     question = Question(identity="q", question="who", context=context, answers=((" w3 ", place),))
-    (window,) = windows_of(question, NUMBERS, length=64, stride=32)
+    (window,) = windows_over(question, NUMBERS, length=64, stride=32)
     assert (window.start, window.end) == (3 + 3, 3 + 3)
 
 
@@ -145,7 +159,7 @@ def test_answers_that_fit_in_no_window_are_counted() -> None:
 def test_a_sample_is_a_window_in_training_and_a_question_in_evaluation() -> None:
     training, evaluation = examples(), examples(making=EVALUATION)
     counts = [
-        len(windows_of(training.questions.read(index), NUMBERS, length=14, stride=5))
+        len(windows_over(training.questions.read(index), NUMBERS, length=14, stride=5))
         for index in range(3)
     ]
     assert len(training) == sum(counts)
@@ -162,13 +176,13 @@ def test_a_sample_is_a_window_in_training_and_a_question_in_evaluation() -> None
     assert training.lengths.tolist() == [
         len(window.ids)
         for index in range(3)
-        for window in windows_of(training.questions.read(index), NUMBERS, length=14, stride=5)
+        for window in windows_over(training.questions.read(index), NUMBERS, length=14, stride=5)
     ]
 
 
 def test_the_shortest_length_has_room_for_a_context() -> None:
     question = Question(identity="q", question=numbered(9), context=numbered(20), answers=())
-    windows = windows_of(question, NUMBERS, length=LEAST_LENGTH, stride=1)
+    windows = windows_over(question, NUMBERS, length=LEAST_LENGTH, stride=1)
     assert all((window.offsets[:, 0] >= 0).any() for window in windows)
 
 

@@ -12,6 +12,7 @@ from octavolt.data.text.dialogue import encode_conversation
 from octavolt.data.text.labelled import tell_cut
 from octavolt.data.text.packed_text import windows_in_a_pass
 from octavolt.data.text.tokenizer import Tokenizer
+from octavolt.data.text.tokens import Tokens, Writer, cache_key, cached, default_folder
 from octavolt.tasks.causal_language_modeling import CausalBatch
 from octavolt.tasks.text import NOT_ASKED
 
@@ -28,9 +29,8 @@ class DialogueExamples(Examples):
         self.evaluates = making.recipe is None
         self.pin = making.pin
         self.evaluation_batch_size = windows_in_a_pass(length, tokenizer)
-        counts = np.array(
-            [len(self._encoded(index)[0]) for index in range(len(conversations))], np.int64
-        )
+        self.tokens = tokens_of_conversations(conversations, tokenizer, making)
+        counts = self.tokens.lengths()
         self.token_counts = np.minimum(counts - 1, length)
         self.lengths = self.token_counts
         tell_cut(int((counts - 1 > length).sum()), len(counts), length, making)
@@ -76,13 +76,25 @@ class DialogueExamples(Examples):
 
     def _cut(self, index: int) -> tuple[Int[np.ndarray, " tokens"], Bool[np.ndarray, " tokens"]]:
         """Return the end of a conversation, and which of its tokens belong to answers."""
-        ids, answers = self._encoded(index)
-        return ids[-self.length - 1 :], answers[-self.length - 1 :]
+        both = self.tokens.sample(index)[-self.length - 1 :]
+        return both >> 1, (both & 1).astype(bool)
 
-    def _encoded(
-        self, index: int
-    ) -> tuple[Int[np.ndarray, " tokens"], Bool[np.ndarray, " tokens"]]:
-        messages = self.conversations.read(index)
-        return encode_conversation(
-            self.tokenizer, [{"role": one.role, "content": one.content} for one in messages]
-        )
+
+def tokens_of_conversations(conversations: Samples, tokenizer: Tokenizer, making: Making) -> Tokens:
+    """Return twice each token, and one more if it belongs to an answer; from the cache if there."""
+
+    def make(writer: Writer) -> None:
+        for index in range(len(conversations)):
+            messages = conversations.read(index)
+            ids, answers = encode_conversation(
+                tokenizer, [{"role": one.role, "content": one.content} for one in messages]
+            )
+            writer.add(2 * ids + answers)
+            making.progress(index + 1, len(conversations))
+
+    return cached(
+        default_folder() if making.digest else None,
+        cache_key(making.digest, tokenizer, what="conversations"),
+        make,
+        vocabulary_size=2 * tokenizer.size,
+    )

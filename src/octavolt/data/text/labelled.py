@@ -46,8 +46,7 @@ class LabelledExamples(Examples):
         self.pin = making.pin
         self.texts_a_row = len(rows.read(0).texts) if len(rows) else 1
         self.tokens = tokens_of_rows(rows, tokenizer, making)
-        counts = self.tokens.lengths().reshape(-1, self.texts_a_row)
-        whole = counts.sum(axis=1) + self.texts_a_row + 1
+        whole = row_lengths(rows, self.tokens)
         self.token_counts = np.minimum(whole, length)
         self.lengths = self.token_counts
         tell_cut(int((whole > length).sum()), len(rows), length, making)
@@ -146,6 +145,13 @@ def tokens_of_rows(rows: Samples, tokenizer: Tokenizer, making: Making) -> Token
         make,
         vocabulary_size=tokenizer.size,
     )
+
+
+def row_lengths(rows: Samples, tokens: Tokens) -> Int[np.ndarray, " rows"]:
+    """Return the tokens of each row, with those around its texts."""
+    width = len(rows.read(0).texts) if len(rows) else 1
+    counts: Int[np.ndarray, " rows"] = tokens.lengths().reshape(-1, width).sum(axis=1)
+    return counts + width + 1
 
 
 def tell_cut(cut: int, count: int, length: int, making: Making) -> None:

@@ -25,9 +25,21 @@ from octavolt.contract import (
 from octavolt.data.text.dialogue import CHAT_TEMPLATE, END, ROLES
 from octavolt.data.text.dialogues import DialogueExamples
 from octavolt.data.text.inputs import read_inputs
-from octavolt.data.text.labelled import LabelledExamples, empty_batch, put
+from octavolt.data.text.labelled import (
+    LabelledExamples,
+    empty_batch,
+    put,
+    row_lengths,
+    tokens_of_rows,
+)
 from octavolt.data.text.packed_text import CausalExamples, MaskedExamples
-from octavolt.data.text.questions import LEAST_LENGTH, QuestionExamples, batch_of, windows_of
+from octavolt.data.text.questions import (
+    LEAST_LENGTH,
+    QuestionExamples,
+    batch_of,
+    tokenized,
+    windows_of,
+)
 from octavolt.data.text.samples import Conversations, Documents, Question, Questions, Rows
 from octavolt.data.text.tokenizer import Tokenizer, read_tokenizer, train_tokenizer
 from octavolt.errors import OctavoltError
@@ -154,6 +166,7 @@ class TextPreparation(Preparation):
         if isinstance(one.content, Question):
             windows = windows_of(
                 one.content,
+                tokenized(one.content, self.tokenizer),
                 self.tokenizer,
                 length=self.length,
                 stride=self.reading.stride or QUESTION_STRIDE,
@@ -372,7 +385,8 @@ def chosen_length(wanted: Wanted, tokenizer: Tokenizer) -> int:
     samples = wanted.data.splits["train"]
     if not isinstance(samples, Rows):
         return most
-    needed = max_tokens(samples, tokenizer)
+    making = Making(digest=wanted.checked.digest("train"), progress=wanted.progress)
+    needed = int(row_lengths(samples, tokens_of_rows(samples, tokenizer, making)).max())
     return min(most, max(16, 8 * -(-needed // 8)))
 
 
@@ -383,15 +397,3 @@ def check_stride(stride: int, length: int) -> None:
             f"--stride is {stride}; with a length of {length} it must be at most that, or tokens "
             "would be left out."
         )
-
-
-def max_tokens(rows: Rows, tokenizer: Tokenizer) -> int:
-    """Return the tokens of the longest row, with those around it."""
-    most = 0
-    for first in range(0, len(rows), 4096):
-        some = [rows.read(index).texts for index in range(first, min(first + 4096, len(rows)))]
-        counts = [len(ids) for ids in tokenizer.encode([text for one in some for text in one])]
-        width = len(some[0])
-        sums = np.array(counts).reshape(-1, width).sum(axis=1)
-        most = max(most, int(sums.max()) + width + 1)
-    return most

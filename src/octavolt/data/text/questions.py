@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from octavolt.contract import Examples, Job, Making, Places
-from octavolt.data.text.samples import Question, Questions
+from octavolt.contract import Examples, Job, Making, Places, Samples
+from octavolt.data.text.samples import Question
 from octavolt.data.text.tokenizer import Tokenizer
+from octavolt.data.text.tokens import Writer, cache_key, cached, default_folder
 from octavolt.errors import OctavoltError
 from octavolt.tasks.question_answering import QuestionBatch
 from octavolt.units import counted
@@ -35,14 +36,30 @@ class Window:
     end: int = 0
 
 
-def windows_of(
-    question: Question, tokenizer: Tokenizer, *, length: int, stride: int
-) -> list[Window]:
-    """Return the windows over a context; each begins `stride` tokens after the one before."""
+@dataclass(frozen=True, kw_only=True)
+class Tokenized:
+    """A question and its context as tokens."""
+
+    asked: Int[np.ndarray, " question"]
+    context: Int[np.ndarray, " context"]
+    offsets: Int[np.ndarray, "context 2"]
+    """Where each token of the context begins and ends, in characters."""
+
+
+def tokenized(question: Question, tokenizer: Tokenizer) -> Tokenized:
+    """Return a question and its context as tokens."""
     (asked,) = tokenizer.encode([question.question])
     context, offsets = tokenizer.encode_with_offsets(question.context)
+    return Tokenized(asked=asked, context=context, offsets=offsets)
+
+
+def windows_of(
+    question: Question, tokens: Tokenized, tokenizer: Tokenizer, *, length: int, stride: int
+) -> list[Window]:
+    """Return the windows over a context; each begins `stride` tokens after the one before."""
+    context, offsets = tokens.context, tokens.offsets
     answer = answer_in(question, offsets)
-    asked = asked[: int(MOST_QUESTION_FRACTION * length)]
+    asked = tokens.asked[: int(MOST_QUESTION_FRACTION * length)]
     room = length - len(asked) - 3
     begin = len(asked) + 2
     windows = []
@@ -104,12 +121,61 @@ def batch_of(
     return batch
 
 
+class TokenizedQuestions:
+    """The tokens of a split's questions and contexts, each context once, from the cache if there.
+
+    In the stream a question has one sample and, where its context is new, that has two: its tokens,
+    and the ends of their places, two for each.
+    """
+
+    def __init__(self, questions: Samples, tokenizer: Tokenizer, making: Making) -> None:
+        self.asked_at: list[int] = []
+        self.context_at: list[int] = []
+        known: dict[str, int] = {}
+        samples = 0
+        for index in range(len(questions)):
+            context = questions.read(index).context
+            self.asked_at.append(samples)
+            samples += 1
+            if context not in known:
+                known[context] = samples
+                samples += 2
+            self.context_at.append(known[context])
+
+        def make(writer: Writer) -> None:
+            for index in range(len(questions)):
+                question = questions.read(index)
+                (asked,) = tokenizer.encode([question.question])
+                writer.add(asked)
+                if self.context_at[index] == self.asked_at[index] + 1:
+                    context, offsets = tokenizer.encode_with_offsets(question.context)
+                    writer.add(context)
+                    writer.add(offsets.reshape(-1))
+                making.progress(index + 1, len(questions))
+
+        self.tokens = cached(
+            default_folder() if making.digest else None,
+            cache_key(making.digest, tokenizer, what="questions"),
+            make,
+            vocabulary_size=2**31 - 1,  # places of characters stand among the tokens
+        )
+
+    def read(self, index: int) -> Tokenized:
+        """Return the tokens of one question and its context."""
+        place = self.context_at[index]
+        return Tokenized(
+            asked=self.tokens.sample(self.asked_at[index]),
+            context=self.tokens.sample(place),
+            offsets=self.tokens.sample(place + 1).reshape(-1, 2),
+        )
+
+
 class QuestionExamples(Examples):
     """The questions of one split: in training a sample is a window, in evaluation a question."""
 
     def __init__(
         self,
-        questions: Questions,
+        questions: Samples,
         tokenizer: Tokenizer,
         *,
         length: int,
@@ -123,15 +189,15 @@ class QuestionExamples(Examples):
         self.stride = stride
         self.training = making.recipe is not None
         self.evaluation_batch_size = QUESTIONS_IN_A_PASS
-        found = []
         self.may_be_empty = may_be_empty
+        self.tokens = TokenizedQuestions(questions, tokenizer, making)
+        found = []
         lost = 0
         for index in range(len(questions)):
-            question = questions.read(index)
-            windows = windows_of(question, tokenizer, length=length, stride=stride)
+            windows = self._windows(index)
             found.append(tuple(len(window.ids) for window in windows))
-            lost += bool(question.answers) and not any(window.end for window in windows)
-            making.progress(index + 1, len(questions))
+            answered = bool(questions.read(index).answers)
+            lost += answered and not any(window.end for window in windows)
         if self.training and lost:
             making.say(
                 f"{counted(lost, 'answer')} of {len(questions):,} fit in no window of {length} "
@@ -164,14 +230,13 @@ class QuestionExamples(Examples):
         return {"text": f"{question.question}\n\n{question.context}"}
 
     def begin(self, places: Places) -> tuple[QuestionBatch, Sequence[Job]]:
-        """Return a filled batch: how many windows it has, only tokenizing tells."""
+        """Return a filled batch: how many windows it has, only making them tells."""
         groups, questions = [], []
         for index in places.indices.tolist():
             number, which = self.places[index] if self.training else (index, None)
-            question = self.questions.read(number)
-            windows = windows_of(question, self.tokenizer, length=self.length, stride=self.stride)
+            windows = self._windows(number)
             groups.append(windows if which is None else [windows[which]])
-            questions.append(question)
+            questions.append(self.questions.read(number))
         batch = batch_of(
             groups,
             questions,
@@ -179,3 +244,12 @@ class QuestionExamples(Examples):
             may_be_empty=self.may_be_empty,
         )
         return batch, ()
+
+    def _windows(self, index: int) -> list[Window]:
+        return windows_of(
+            self.questions.read(index),
+            self.tokens.read(index),
+            self.tokenizer,
+            length=self.length,
+            stride=self.stride,
+        )
