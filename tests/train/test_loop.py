@@ -62,6 +62,23 @@ def test_accumulation_equals_one_large_batch(sizes: tuple[int, ...]) -> None:
     )
 
 
+class Unasked(ImageBatch):
+    """A batch of which nothing is asked, as a masked window of special tokens alone."""
+
+    @property
+    def weight(self) -> float:
+        return 0.0
+
+
+def test_an_update_of_which_nothing_is_asked_learns_nothing_and_goes_on() -> None:
+    places, batch = samples(0, 4)
+    idle = Unasked(images=batch.images, targets=batch.targets, labels=batch.labels)
+    first, second = run(state_of(Linear()), [[(places, idle)], [samples(4, 4)]])
+    assert first.losses == {"classification": 0.0}
+    assert first.gradient_norm == 0
+    assert second.losses["classification"] > 0
+
+
 def test_running_out_of_memory_changes_nothing() -> None:
     network = Linear(most_samples=4)
     before = deepcopy(network.state_dict())

@@ -61,7 +61,14 @@ def train_steps(
         norm = unscaled_norm(state, max_gradient_norm)
         # The one place where the host waits for the device: a wrong step must not be taken.
         *values, norm_value = torch.cat([losses, norm.reshape(1).float()]).tolist()
-        stop_if_wrong(state, micro_batches, loss=sum(values), norm=norm_value, name=name)
+        stop_if_wrong(
+            state,
+            micro_batches,
+            loss=sum(values),
+            norm=norm_value,
+            nothing_asked=weight == 0,
+            name=name,
+        )
         scale = state.scaler.get_scale() if state.scaler.is_enabled() else None
         state.scaler.step(state.optimizer)
         state.scaler.update()
@@ -127,7 +134,9 @@ def one_pass(state: TrainState, places: Places, batch: Batch, weight: float) -> 
     torch.manual_seed(places.torch_seed())
     with state.autocast():
         losses = state.network.losses(batch.to(state.device))
-    shares = {name: loss * (batch.weight / weight) for name, loss in losses.items()}
+    # Where no token of a whole update is asked for, nothing is learned.
+    part = batch.weight / weight if weight else 0.0
+    shares = {name: loss * part for name, loss in losses.items()}
     state.scaler.scale(torch.stack([*shares.values()]).sum()).backward()
     return {name: share.detach() for name, share in shares.items()}
 

@@ -194,7 +194,7 @@ def run_epoch(session: Session, epoch: int) -> float:
                     after_step(session, epoch, step)
         except StepOutOfMemoryError:
             halve(session)
-    return session.progress.epoch_loss / session.progress.epoch_samples
+    return session.progress.epoch_loss / max(session.progress.epoch_samples, 1.0)
 
 
 def updates(session: Session, order: Any, epoch: int) -> Generator[list[MicroBatch], None, None]:
