@@ -176,6 +176,8 @@ class Task:
     name: str
     modality: str
     """A name in `data.MODALITIES`: what its samples are."""
+    sample: str
+    """What evaluation counts, in the singular: 'picture', 'text', 'window'."""
     unit: str
     """What `Batch.weight` counts, in the singular: 'picture', 'text', 'token'."""
     new_score: Callable[[Sequence[str]], Score]

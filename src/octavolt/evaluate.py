@@ -145,6 +145,11 @@ def evaluate(
         raise OctavoltError("Say what to evaluate on: --data DATA.")
     others = lasting(source) != settings.get("data")
     asked = reading or Reading()
+    if not others and (asked.text_column or asked.label_column):
+        raise OctavoltError(
+            "--text-column and --label-column tell how other data are read; these are the run's "
+            "own, whose columns its settings name. Leave them away."
+        )
     found = modality.open(
         source,
         task=opened.task.name,
@@ -172,7 +177,7 @@ def evaluate(
         "data": lasting(source),
         "split": chosen,
         "task": opened.task.name,
-        "sample": modality.sample,
+        "sample": opened.task.sample,
         "primary_metric": opened.task.primary_metric,
         "metrics": scored.metrics,
         "classes": list(opened.classes),

@@ -42,6 +42,22 @@ def test_weights_of_a_run_answer_for_a_network_of_the_table(octavolt: Octavolt, 
     assert {one["label"] for one in row["top"]} == {"lost", "rate"}
 
 
+def test_evaluation_says_what_it_counted_and_no_top_five_of_two(
+    octavolt: Octavolt, run: Path
+) -> None:
+    answer = octavolt("evaluate", run)
+    assert answer.status == 0, answer
+    assert " on 2 texts of " in answer.out.replace("\n", " ")
+    assert "top-5" not in answer.out
+
+
+def test_columns_of_the_run_s_own_data(octavolt: Octavolt, run: Path) -> None:
+    assert refused(octavolt, "evaluate", run, "--text-column", "label") == (
+        "--text-column and --label-column tell how other data are read; these are the run's own, "
+        "whose columns its settings name. Leave them away."
+    )
+
+
 def test_task_that_a_run_was_not_trained_for(octavolt: Octavolt, run: Path) -> None:
     arguments = ("predict", run, "--text", "a", "--task", "question-answering")
     assert refused(octavolt, *arguments) == (

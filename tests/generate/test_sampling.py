@@ -104,8 +104,8 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
         "These settings can't generate: temperature is -1.0; it must be 0 (always the likeliest "
         "token) or 1e-06 or more; top-k is -3; it must be 0 (all tokens) or more; top-p is 0.0; it "
         "must be above 0 and at most 1; repetition-penalty is 0.0; it must be above 0; 1 is none; "
-        "seed is -1; it must be 0 or more; max-tokens is 0; it must be 1 or more; one text to stop "
-        "at is empty; it would end every text at once."
+        "seed is -1; it must be 0 or more; max-tokens is 0; it must be from 1 to 10,000,000; one "
+        "text to stop at is empty; it would end every text at once."
     )
 
 
@@ -123,3 +123,8 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 def test_wrong_number_is_an_error(wrong: dict[str, float]) -> None:
     with pytest.raises(OctavoltError, match=next(iter(wrong)).replace("_", "-")):
         Sampling(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_text_without_an_end_is_refused() -> None:
+    with pytest.raises(OctavoltError, match=r"max-tokens is 10000001; it must be from 1 to"):
+        Sampling(max_tokens=10_000_001)

@@ -72,6 +72,7 @@ class Unasked(ImageBatch):
 
 def test_an_update_of_which_nothing_is_asked_learns_nothing_and_goes_on() -> None:
     places, batch = samples(0, 4)
+    assert isinstance(batch, ImageBatch)
     idle = Unasked(images=batch.images, targets=batch.targets, labels=batch.labels)
     first, second = run(state_of(Linear()), [[(places, idle)], [samples(4, 4)]])
     assert first.losses == {"classification": 0.0}

@@ -85,10 +85,12 @@ def print_table(result: dict[str, Any]) -> None:
         f"in {format_seconds(result['seconds'])}",
         highlight=False,
     )
+    # Of five classes or fewer the true one is always among the five likeliest.
+    has_six = len(result["classes"]) > 5
     others = [
         f"{short_name(name)} {metric_value(name, value)}"
         for name, value in metrics.items()
-        if isinstance(value, float) and name != primary
+        if isinstance(value, float) and name != primary and (name != "top5_fraction" or has_six)
     ]
     others += [
         f"{value:,} {name}"

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from octavolt.errors import OctavoltError
 
+MOST_TOKENS = 10_000_000
+"""Of one text; a larger number is a slip of the finger, and its text would never end."""
 LEAST_TEMPERATURE = 1e-6
 """Below it quotients of fp32 logits overflow."""
 
@@ -52,7 +54,12 @@ class Sampling:
                     self.repetition_penalty > 0 and math.isfinite(self.repetition_penalty),
                 ),
                 ("seed", self.seed, "0 or more", self.seed >= 0),
-                ("max-tokens", self.max_tokens, "1 or more", self.max_tokens >= 1),
+                (
+                    "max-tokens",
+                    self.max_tokens,
+                    f"from 1 to {MOST_TOKENS:,}",
+                    1 <= self.max_tokens <= MOST_TOKENS,
+                ),
             )
             if not fine
         ]

@@ -99,6 +99,7 @@ def present(
 TASK = Task(
     name="causal-language-modeling",
     modality="text",
+    sample="window",
     unit="token",
     new_score=CausalScore,
     present=present,
@@ -108,4 +109,4 @@ TASK = Task(
     less_is_better=True,
 )
 
-DIALOGUE_TASK = replace(TASK, name="dialogue")
+DIALOGUE_TASK = replace(TASK, name="dialogue", sample="conversation")

@@ -89,6 +89,7 @@ class PictureBatch(Batch):
 TASK = Task(
     name="image-classification",
     modality="pictures",
+    sample="picture",
     unit="picture",
     new_score=ClassificationScore,
     present=present,

@@ -93,6 +93,7 @@ def present(
 TASK = Task(
     name="masked-language-modeling",
     modality="text",
+    sample="window",
     unit="token",
     new_score=MaskedScore,
     present=present,

@@ -255,6 +255,7 @@ def mistakes(
 TASK = Task(
     name="question-answering",
     modality="text",
+    sample="question",
     unit="text",
     new_score=AnswerScore,
     present=present,

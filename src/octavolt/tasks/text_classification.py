@@ -155,6 +155,7 @@ def listed(has: Bool[Tensor, " classes"], classes: Sequence[str]) -> str:
 TASK = Task(
     name="text-classification",
     modality="text",
+    sample="text",
     unit="text",
     new_score=ClassificationScore,
     present=present,
@@ -166,6 +167,7 @@ TASK = Task(
 MULTI_LABEL_TASK = Task(
     name="multi-label-text-classification",
     modality="text",
+    sample="text",
     unit="text",
     new_score=MultiLabelScore,
     present=present_several,
