@@ -71,12 +71,13 @@ class Bert(LanguageNetwork):
 def attended(mask: Bool[Tensor, "batch length"]) -> Bool[Tensor, "batch 1 1 length"] | None:
     """Return where attention looks: None, for which it is quicker, where nothing is padded.
 
-    What traces the network gets the general case; of shapes alone, nothing is padded.
+    What traces the network gets the general case, and so does a GPU, for which to ask would be to
+    wait; of shapes alone, nothing is padded.
     """
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined]
-    if not traced and (mask.is_meta or bool(mask.all())):
-        return None
-    return mask[:, None, None, :]
+    if traced or mask.is_cuda or not (mask.is_meta or bool(mask.all())):
+        return mask[:, None, None, :]
+    return None
 
 
 class BertClassifier(Bert):

@@ -115,7 +115,7 @@ def test_evaluation_asks_each_token_once_with_enough_before_it(
                 assert seen == stream[begin : begin + place + 1]
                 assert begin == 0 or len(seen) > length - stride
     assert sorted(found) == [(place, token) for place, token in enumerate(stream[1:])]
-    first_token = int(tokenizer.byte_counts()[stream[0]])
+    first_token = int(tokenizer.byte_counts[stream[0]])
     assert byte_count == len(WHOLE.encode()) - first_token
 
 

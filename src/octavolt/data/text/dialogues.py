@@ -54,7 +54,7 @@ class DialogueExamples(Examples):
         shape = (len(indices), int(self.token_counts[indices].max()))
         text_bytes = 0
         if self.evaluates:
-            counts = self.tokenizer.byte_counts()
+            counts = self.tokenizer.byte_counts
             for index in indices.tolist():
                 ids, answers = self._cut(index)
                 text_bytes += int(counts[ids[1:][answers[1:]]].sum())

@@ -177,11 +177,7 @@ class CausalExamples(Examples):
             targets[row, asked - begin : end - begin] = stream[1 + asked - begin :]
 
     def _bytes(self, begin: int, end: int) -> int:
-        return int(self._token_bytes[self.tokens.ids[begin:end]].sum())
-
-    @cached_property
-    def _token_bytes(self) -> Int[np.ndarray, " vocabulary"]:
-        return self.tokenizer.byte_counts()
+        return int(self.tokenizer.byte_counts[self.tokens.ids[begin:end]].sum())
 
 
 class MaskedExamples(Examples):

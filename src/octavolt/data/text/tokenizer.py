@@ -141,6 +141,7 @@ class Tokenizer:
                 marks[number] = name.startswith(prefix) and name != prefix
         return marks
 
+    @cached_property
     def byte_counts(self) -> Int32[np.ndarray, " vocabulary"]:
         """Return the bytes in UTF-8 of each token's text; special ones have none.
 
