@@ -120,6 +120,11 @@ class Examples(ABC):
         del index
         return {}
 
+    def show_marked(self, index: int, marks: Any) -> dict[str, str]:
+        """Return the sample with the marks of a `Mistake`; as it is, where there are none."""
+        del marks
+        return self.show(index)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
@@ -137,7 +142,10 @@ class Fault:
 
 
 class Score(ABC):
-    """Sums over samples. Scores of shards or ranks merge by adding their sums, in any order."""
+    """What was counted over samples. Scores of shards or ranks merge, in any order."""
+
+    adds: bool = True
+    """Whether they merge by adding their sums; otherwise the sums stand one after the other."""
 
     @abstractmethod
     def update(self, outputs: Any, batch: Any, /) -> None:
@@ -167,6 +175,8 @@ class Mistake:
     label: str
     """The right answer, as people read it."""
     predicted: str
+    marks: Any = None
+    """What `Examples.show_marked` draws on the sample, such as boxes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +219,28 @@ class Preprocessing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BoxPreprocessing:
+    """How a picture of any size becomes a detector's input; saved with the weights.
+
+    The network's own module normalizes: it takes RGB in 0 to 1.
+    """
+
+    height: int
+    """Of the input in pixels; with 'shorter-side' what the shorter side is resized to."""
+    width: int
+    """Of the input in pixels; with 'shorter-side' what the longer side may be at most."""
+    fit: str = "letterbox"
+    """'letterbox' keeps the aspect and pads around, 'stretch' does not, 'shorter-side' keeps it and
+    pads right and below to a multiple of 32: pictures of like aspect go together."""
+    padding: int = 128
+    """Level of what is padded, 0 to 255."""
+    white_level: int = 65535
+    """The value of white in pictures of more than 8 bits a channel."""
+    anchors: tuple[tuple[float, float], ...] = ()
+    """Widths and heights in pixels, fitted to the data; the network's own if empty."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TextLimits:
     """What a network sets for its texts."""
 
@@ -237,6 +269,8 @@ class Reading:
     """Tokens from one window to the next, where a long text is read in windows."""
     whole_words: bool = False
     """Whether masked language modeling hides whole words."""
+    fit_anchors: bool = False
+    """Whether the anchors of YOLOv3 are fitted to the boxes of the training data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +306,20 @@ class Recipe:
     crop_scale_min: float = 0.08
     """Smallest share of a picture's area that a random crop takes; 1 takes no crops."""
     mirror: bool = True
+    mosaic_share: float = 0.0
+    """Share of the pictures with boxes that are laid out of four."""
+    expand_max: float = 1.0
+    """How many times as wide and high a picture's ground may become: Liu et al. 2016, 3.6."""
+    box_crop: bool = False
+    """Whether pictures are cropped by the rules of Liu et al. 2016, section 2.2."""
+    scale_jitter: float = 0.0
+    """Pictures with boxes are resized by a random factor in [1 - this, 1 + this]."""
+    color_jitter: float = 0.0
+    """Strength of random hue, saturation and brightness; 1 is as in Darknet's YOLOv3."""
+    multi_scale: float = 0.0
+    """The input's size changes every 10 batches, by up to this share, in steps of 32 pixels."""
+    box_loss: str | None = None
+    """Of YOLOv3: 'squared' as in its paper, 'giou' or 'ciou'; None leaves it to the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +369,10 @@ class Shape:
     dropout: float | None = None
     checkpoint_activations: bool = False
     """Whether activations are computed again in the backward pass rather than kept."""
+    anchors: tuple[tuple[float, float], ...] = ()
+    """Widths and heights in pixels of the input; the network's own if empty."""
+    box_loss: str | None = None
+    """As in `Recipe`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,7 +387,7 @@ class Entry:
     """The same code at a size that trains on a CPU in a second."""
     example_inputs: Callable[[int], tuple[Tensor, ...]]
     """Takes the number of samples."""
-    preprocessing: "Preprocessing | TextLimits"
+    preprocessing: "Preprocessing | BoxPreprocessing | TextLimits"
     recipes: Mapping[str, Recipe]
     """Keys 'published', 'small-data' and 'fine-tune': see `train.settings.choose_recipe`."""
     targets: tuple[Target, ...]
@@ -353,6 +405,11 @@ class Entry:
     paper: str
     tiny_image_size: int = 32
     smallest_image_size: int = 32
+    read_file: Callable[[Path], Mapping[str, Tensor]] | None = None
+    """Reads a file of weights that is neither safetensors nor torch's, as the body's state dict.
+
+    Raises `OctavoltError`; ends of such files are in `networks.weights`.
+    """
 
 
 class Samples(ABC):

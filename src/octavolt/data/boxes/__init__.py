@@ -1,0 +1,1 @@
+"""Pictures with boxes: formats, checks, augmentation."""

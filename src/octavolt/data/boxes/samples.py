@@ -1,0 +1,93 @@
+"""Pictures with annotated boxes. Those of all pictures lie end to end in a few arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64, UInt64
+from numpy.typing import NDArray
+
+from octavolt.data.decode import Encoded
+from octavolt.data.pictures import Stamped
+from octavolt.tasks.object_detection import Truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boxes:
+    """The boxes of many pictures, end to end."""
+
+    ends: Int64[np.ndarray, " pictures"]
+    """After the last box of each picture."""
+    corners: Float64[np.ndarray, "boxes 4"]
+    """x1, y1, x2, y2 in pixels of the upright picture."""
+    labels: Int64[np.ndarray, " boxes"]
+    crowd: Bool[np.ndarray, " boxes"]
+    difficult: Bool[np.ndarray, " boxes"]
+    areas: Float64[np.ndarray, " boxes"]
+    """In square pixels, of the outline where one is annotated."""
+
+    def rows(self, picture: int) -> slice:
+        """Return where the boxes of a picture stand."""
+        return slice(int(self.ends[picture - 1]) if picture else 0, int(self.ends[picture]))
+
+    def truth(self, picture: int) -> Truth:
+        """Return the boxes of a picture."""
+        rows = self.rows(picture)
+        return Truth(
+            boxes=torch.from_numpy(self.corners[rows]),
+            labels=torch.from_numpy(self.labels[rows]),
+            crowd=torch.from_numpy(self.crowd[rows]),
+            difficult=torch.from_numpy(self.difficult[rows]),
+            areas=torch.from_numpy(self.areas[rows]),
+        )
+
+    def select(self, pictures: NDArray[np.int64]) -> "Boxes":
+        """Return only the boxes of those pictures, in that order."""
+        counts = np.diff(self.ends, prepend=0)[pictures]
+        rows = np.concatenate(
+            [np.arange(0), *(np.r_[self.rows(one)] for one in pictures.tolist())]
+        ).astype(np.int64)
+        return Boxes(
+            ends=np.cumsum(counts),
+            corners=self.corners[rows],
+            labels=self.labels[rows],
+            crowd=self.crowd[rows],
+            difficult=self.difficult[rows],
+            areas=self.areas[rows],
+        )
+
+
+class BoxedPictures(Stamped):
+    """The pictures of one split with their boxes; a picture may have none."""
+
+    def __init__(
+        self, pictures: Stamped, sizes: Int64[np.ndarray, "pictures 2"], boxes: Boxes
+    ) -> None:
+        self.pictures = pictures
+        self.sizes = sizes
+        """Height and width of each upright picture; zeros where it can't be read."""
+        self.boxes = boxes
+        self.labels = pictures.labels
+        """Zeros: the boxes have the labels."""
+
+    def truth(self, index: int) -> Truth:
+        """Return the boxes of a picture."""
+        return self.boxes.truth(index)
+
+    def read(self, index: int) -> Encoded:
+        """Return the bytes of an encoded picture, or its pixels."""
+        return self.pictures.read(index)
+
+    def name(self, index: int) -> str:
+        """Return the file relative to the data set."""
+        return self.pictures.name(index)
+
+    def select(self, indices: NDArray[np.int64]) -> "BoxedPictures":
+        """Return only those pictures, in that order."""
+        chosen = self.pictures.select(indices)
+        assert isinstance(chosen, Stamped)
+        return BoxedPictures(chosen, self.sizes[indices], self.boxes.select(indices))
+
+    def stamps(self) -> UInt64[np.ndarray, " pictures"]:
+        """Return a number a picture: another one as soon as its file changes."""
+        return self.pictures.stamps()

@@ -1,0 +1,156 @@
+"""Object detection: boxes with a class and a score."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+from octavolt.contract import Batch, ReadyBatch
+from octavolt.tasks.boxes import clipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """The annotated boxes of one picture, in pixels of the upright original."""
+
+    boxes: Float[Tensor, "boxes 4"]
+    """Corners x1, y1, x2, y2, as annotated, in float64."""
+    labels: Int[Tensor, " boxes"]
+    crowd: Bool[Tensor, " boxes"]
+    """Around many at once: counts neither as found nor as missed, and trains nothing (COCO)."""
+    difficult: Bool[Tensor, " boxes"]
+    """Left out of the average precision of Pascal VOC."""
+    areas: Float[Tensor, " boxes"]
+    """In square pixels, of the outline where one is annotated: decides what is small or large."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detections:
+    """The boxes that a network found in one picture, the surest first."""
+
+    boxes: Float[Tensor, "boxes 4"]
+    scores: Float[Tensor, " boxes"]
+    labels: Int[Tensor, " boxes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What of the boxes that a network finds is kept."""
+
+    score: float
+    """The least."""
+    overlap: float
+    """Intersection over union above which the less sure of two boxes of a class is dropped."""
+    most: int
+    """Boxes of a picture."""
+    classes: tuple[int, ...] | None = None
+    """The only ones to keep; None keeps all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """Where a picture lies in the network's input: input = original * scale + offset."""
+
+    scale_x: float
+    scale_y: float
+    left: float
+    """Offset in pixels of the input."""
+    top: float
+    height: int
+    """Of the upright original."""
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """All of one picture of a batch but its pixels."""
+
+    frame: Frame
+    filled: tuple[int, int]
+    """Height and width that the picture fills of the input, from its top left corner on; with a
+    letterbox that is all of it."""
+    boxes: Float[Tensor, "boxes 4"]
+    """To be learned, in pixels of the input; none in evaluation."""
+    labels: Int[Tensor, " boxes"]
+    truth: Truth | None = None
+    """To be scored by; None in training and prediction."""
+    index: int = 0
+    """Of the sample in its split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectionBatch(ReadyBatch):
+    """Pictures as a detector takes them."""
+
+    images: Float[Tensor, "batch 3 height width"]
+    """RGB in 0 to 1, in memory as channels last."""
+    sizes: Int[Tensor, "batch 2"]
+    """`Scene.filled` of each."""
+    scenes: tuple[Scene, ...]
+
+    @property
+    def weight(self) -> float:
+        """Return the number of pictures."""
+        return float(len(self.scenes))
+
+    @property
+    def inputs(
+        self,
+    ) -> tuple[Float[Tensor, "batch 3 height width"], Int[Tensor, "batch 2"]]:
+        """Return the pictures, and how much of the input each fills."""
+        return self.images, self.sizes
+
+    def to(self, device: torch.device) -> "DetectionBatch":
+        """Return the batch on that device; truths stay where they are."""
+        return replace(
+            self,
+            images=self.images.to(device, non_blocking=True),
+            sizes=self.sizes.to(device, non_blocking=True),
+            scenes=moved(self.scenes, device),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxBatch(Batch):
+    """Pictures and boxes as the loader gives them: bytes travel four times as fast."""
+
+    pixels: UInt8[Tensor, "batch height width 3"]
+    scenes: tuple[Scene, ...]
+
+    @property
+    def weight(self) -> float:
+        """Return the number of pictures."""
+        return float(len(self.scenes))
+
+    def to(self, device: torch.device) -> DetectionBatch:
+        """Return what the network takes."""
+        pixels = self.pixels.to(device, non_blocking=True).permute(0, 3, 1, 2)
+        return DetectionBatch(
+            images=pixels.float().mul_(1 / 255),
+            sizes=torch.tensor([one.filled for one in self.scenes]).reshape(-1, 2).to(device),
+            scenes=moved(self.scenes, device),
+        )
+
+
+def moved(scenes: tuple[Scene, ...], device: torch.device) -> tuple[Scene, ...]:
+    """Return the scenes with the boxes to be learned on a device, all copied at once."""
+    counts = [len(one.labels) for one in scenes]
+    boxes = torch.cat([one.boxes for one in scenes]).to(device).split(counts)
+    labels = torch.cat([one.labels for one in scenes]).to(device).split(counts)
+    return tuple(
+        replace(one, boxes=own_boxes, labels=own_labels)
+        for one, own_boxes, own_labels in zip(scenes, boxes, labels, strict=True)
+    )
+
+
+def restored(found: Detections, frame: Frame) -> Detections:
+    """Return detections in pixels of the upright original, on the CPU, clipped to it."""
+    offset = torch.tensor([frame.left, frame.top, frame.left, frame.top])
+    scale = torch.tensor([frame.scale_x, frame.scale_y, frame.scale_x, frame.scale_y])
+    boxes = (found.boxes.float().cpu() - offset) / scale
+    return Detections(
+        boxes=clipped(boxes, height=frame.height, width=frame.width),
+        scores=found.scores.float().cpu(),
+        labels=found.labels.cpu(),
+    )
