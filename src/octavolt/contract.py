@@ -406,9 +406,9 @@ class Entry:
     tiny_image_size: int = 32
     smallest_image_size: int = 32
     read_file: Callable[[Path], Mapping[str, Tensor]] | None = None
-    """Reads a file of weights that is neither safetensors nor torch's, as the body's state dict.
+    """Returns the body's state dict from a file that is neither safetensors nor torch's.
 
-    Raises `OctavoltError`; ends of such files are in `networks.weights`.
+    Raises `OctavoltError`.
     """
 
 

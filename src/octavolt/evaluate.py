@@ -79,12 +79,15 @@ def score_split(
         with machine.autocast():
             outputs = network(*batch.inputs)
         decoded = network.decode(outputs)
-        check_numbers(decoded)
+        check_numbers(decoded if isinstance(decoded, Tensor) else outputs)
         score.update(decoded, batch)
         wrong = task.mistakes(decoded, batch, loaded.places.indices, classes)
         mistakes = surest(mistakes + wrong)
     sums = score.sums()
-    ranks.add_up(sums)
+    if score.adds:
+        ranks.add_up(sums)
+    else:
+        sums = torch.cat(ranks.gathered(sums))
     score.load(sums)
     everyones = [one for some in ranks.gathered(mistakes) for one in some]
     return Scored(
@@ -92,12 +95,12 @@ def score_split(
     )
 
 
-def check_numbers(decoded: Any) -> None:
+def check_numbers(outputs: Any) -> None:
     """Raise if outputs are no numbers, or infinite: then nothing can be scored.
 
     The greatest tells: it is infinite or no number if one is. What is masked is minus infinity.
     """
-    if isinstance(decoded, Tensor) and not bool(decoded.amax().isfinite()):
+    if isinstance(outputs, Tensor) and not bool(outputs.amax().isfinite()):
         raise OctavoltError(
             "The training went astray: what the network says is no longer a finite number. Train "
             "anew with a tenth of the --learning-rate, --clip 1, or --precision fp32."
@@ -208,5 +211,9 @@ def shown(mistake: Mistake, examples: Examples) -> dict[str, Any]:
         "label": mistake.label,
         "predicted": mistake.predicted,
         "probability": mistake.probability,
-        **examples.show(mistake.index),
+        **(
+            examples.show(mistake.index)
+            if mistake.marks is None
+            else examples.show_marked(mistake.index, mistake.marks)
+        ),
     }

@@ -196,7 +196,7 @@ def test_published_file_that_can_not_be_fetched_is_named_with_where_to_put_it(
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
     address = (tmp_path / "nowhere/net-b0353104.pth").as_uri()
     with pytest.raises(OctavoltError) as raised:
-        read_published(published("net-b0353104.pth", address))
+        read_published(ENTRIES["mobilenet-v2"], published("net-b0353104.pth", address))
     assert str(raised.value) == (
         f"Can't fetch net-b0353104.pth (MobileNet_V2_Weights.IMAGENET1K_V1) from {address}: "
         f"[Errno 2] No such file or directory: '{tmp_path}/nowhere/net-b0353104.pth'. Fetch it "
@@ -211,7 +211,7 @@ def test_published_file_is_taken_from_the_cache_of_torch(
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     (tmp_path / "hub/checkpoints").mkdir(parents=True)
     torch.save(state(), tmp_path / "hub/checkpoints/net-0.pth")
-    weights = read_published(published("net-0.pth", "file:///nowhere"))
+    weights = read_published(ENTRIES["mobilenet-v2"], published("net-0.pth", "file:///nowhere"))
     same(weights.tensors, state())
     assert weights.classes is not None
     assert len(weights.classes) == 1000
@@ -224,9 +224,14 @@ def test_published_file_is_fetched_and_its_checksum_demanded(
     source = tmp_path / "source.pth"
     torch.save(state(), source)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:8]
-    same(read_published(published(f"net-{digest}.pth", source.as_uri())).tensors, state())
+    same(
+        read_published(
+            ENTRIES["mobilenet-v2"], published(f"net-{digest}.pth", source.as_uri())
+        ).tensors,
+        state(),
+    )
     with pytest.raises(OctavoltError, match=r"Can't fetch net-00000000\.pth .* invalid hash"):
-        read_published(published("net-00000000.pth", source.as_uri()))
+        read_published(ENTRIES["mobilenet-v2"], published("net-00000000.pth", source.as_uri()))
     names = [path.name for path in (tmp_path / "torch/hub/checkpoints").iterdir()]
     assert names == [f"net-{digest}.pth"]
 

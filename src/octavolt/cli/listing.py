@@ -59,8 +59,11 @@ def networks() -> list[dict[str, Any]]:
 
 def size_of(preprocessing: Any) -> str:
     """Return what a network takes: pixels or tokens."""
-    size = getattr(preprocessing, "image_size", None)
-    return f"{size} x {size}" if size else f"{preprocessing.length} tokens"
+    if hasattr(preprocessing, "length"):
+        return f"{preprocessing.length} tokens"
+    height = getattr(preprocessing, "height", None) or preprocessing.image_size
+    width = getattr(preprocessing, "width", None) or preprocessing.image_size
+    return f"{height} x {width}"
 
 
 def formats() -> list[dict[str, Any]]:

@@ -35,6 +35,9 @@ def train(
         str | None, typer.Option(help="What to train a network for that can do several things.")
     ] = None,
     image_size: Annotated[int | None, typer.Option(help="Height and width in pixels.")] = None,
+    fit_anchors: Annotated[
+        bool, typer.Option("--fit-anchors", help="Fit YOLOv3's anchors to the boxes of the data.")
+    ] = False,
     text_column: Annotated[
         str | None, typer.Option(help="Column of texts; two with a comma between are a pair.")
     ] = None,
@@ -89,6 +92,13 @@ def train(
     mirror: Annotated[
         bool | None, typer.Option(help="Mirror half of the pictures.", show_default=False)
     ] = None,
+    mosaic: Annotated[
+        float | None, typer.Option(help="Share of pictures with boxes laid out of four.")
+    ] = None,
+    multi_scale: Annotated[
+        float | None, typer.Option(help="Resize a detector's input by up to this share.")
+    ] = None,
+    box_loss: Annotated[str | None, typer.Option(help="Of YOLOv3: squared, giou or ciou.")] = None,
     recipe: Annotated[str | None, typer.Option(help="published, small-data or fine-tune.")] = None,
     precision: Annotated[str | None, typer.Option(help="auto, fp16, bf16 or fp32.")] = None,
     seed: Annotated[

@@ -38,6 +38,9 @@ RECIPE_FLAGS = {
     "dropout": "dropout",
     "crop_scale": "crop_scale_min",
     "mirror": "mirror",
+    "mosaic": "mosaic_share",
+    "multi_scale": "multi_scale",
+    "box_loss": "box_loss",
 }
 WITH_RESUME = {"resume", "gpus", "processes", "threads", "as_json"}
 NOT_SAID: dict[str, Any] = {
@@ -45,6 +48,7 @@ NOT_SAID: dict[str, Any] = {
     "skip_damaged": False,
     "cache": False,
     "whole_words": False,
+    "fit_anchors": False,
     "checkpoint_activations": False,
     "as_json": False,
 }

@@ -6,7 +6,13 @@ from pathlib import Path
 
 from octavolt.contract import Entry
 from octavolt.errors import OctavoltError, UnknownNameError
-from octavolt.networks import bert, gpt2, inception_v3, mobilenet_v2, resnet50
+from octavolt.networks import (
+    bert,
+    gpt2,
+    inception_v3,
+    mobilenet_v2,
+    resnet50,
+)
 
 ENTRIES: dict[str, Entry] = {
     entry.name: entry
@@ -18,11 +24,13 @@ ENTRIES: dict[str, Entry] = {
         *gpt2.ENTRIES,
     )
 }
-SHORT_NAMES = {"bert": "bert-base"}
+SHORT_NAMES = {"bert": "bert-base", "ssd": "ssd300"}
+CFG = ".cfg"
+"""What the files end in that describe Darknet's networks."""
 
 
 def find(name: str) -> Entry:
-    """Return the entry of that name, or `ENTRY` of the module that a dotted path names."""
+    """Return the entry of that name, of a Darknet .cfg, or of the module a dotted path names."""
     typed = name.lower().replace("_", "-")
     typed = SHORT_NAMES.get(typed, typed)
     if typed in ENTRIES:

@@ -21,6 +21,8 @@ from octavolt.units import counted
 
 MATCHING_FRACTION = 0.5
 """With fewer of the network's tensors in a file, the file is another network's."""
+STATE_ENDINGS = (".safetensors", ".pt", ".pth", ".bin")
+"""Of files that hold a state dict; a network's own format may have any other."""
 MOST_ADDED_TOKENS = 8
 """Of a dialogue: the roles and what else stands between messages."""
 WRAPPERS = ("state_dict", "model_state_dict", "model", "network", "module")
@@ -72,10 +74,10 @@ def read_weights(entry: Entry, named: str) -> Weights:
         published = entry.weights[named]
         if isinstance(published, HubWeights):
             return read_folder(fetched_folder(published.repository))
-        return read_published(published)
+        return read_published(entry, published)
     path = Path(named).expanduser()
     if path.is_file():
-        return Weights(tensors=read_state(path), classes=None, source=path.name)
+        return Weights(tensors=read_file(entry, path), classes=None, source=path.name)
     if (path / "config.json").is_file() and not (path / "settings.json").is_file():
         return read_folder(path)
     if path.exists() or (Path("runs") / named).exists() or named == "latest":
@@ -147,7 +149,7 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
-def read_published(published: Published) -> Weights:
+def read_published(entry: Entry, published: Published) -> Weights:
     """Return a published file's weights from torch's cache, fetched first if it isn't there."""
     folder = Path(torch.hub.get_dir()) / "checkpoints"
     path = folder / published.file
@@ -165,7 +167,16 @@ def read_published(published: Published) -> Weights:
                 f"{why}. Fetch it elsewhere and put it into {folder}, or give its path with "
                 "--weights."
             ) from error
-    return Weights(tensors=read_state(path), classes=published.classes(), source=published.name)
+    return Weights(
+        tensors=read_file(entry, path), classes=published.classes(), source=published.name
+    )
+
+
+def read_file(entry: Entry, path: Path) -> Mapping[str, Tensor]:
+    """Return the body's state dict of a file, in the network's own format if it has one."""
+    if entry.read_file is not None and path.suffix not in STATE_ENDINGS:
+        return entry.read_file(path)
+    return read_state(path)
 
 
 def read_state(path: Path) -> dict[str, Tensor]:

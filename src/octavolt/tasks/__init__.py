@@ -3,6 +3,7 @@
 from octavolt.contract import Task
 from octavolt.errors import UnknownNameError
 from octavolt.tasks import (
+    average_precision,
     causal_language_modeling,
     image_classification,
     masked_language_modeling,
@@ -14,6 +15,7 @@ TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         image_classification.TASK,
+        average_precision.TASK,
         text_classification.TASK,
         text_classification.MULTI_LABEL_TASK,
         question_answering.TASK,

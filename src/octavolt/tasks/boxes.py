@@ -46,4 +46,5 @@ def non_maximum_suppression(
     overlap: float,
 ) -> Int[Tensor, " kept"]:
     """Return which boxes to keep, best first: within a class none overlaps a better one by more."""
-    return batched_nms(exact(boxes).float(), scores.float(), labels, overlap)
+    kept: Tensor = batched_nms(exact(boxes).float(), scores.float(), labels, overlap)
+    return kept

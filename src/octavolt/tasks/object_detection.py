@@ -1,13 +1,20 @@
 """Object detection: boxes with a class and a score."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-from octavolt.contract import Batch, ReadyBatch
-from octavolt.tasks.boxes import clipped
+from octavolt.contract import Batch, Mistake, ReadyBatch
+from octavolt.tasks.boxes import clipped, intersection_over_union
+
+SURE = 0.25
+"""The score from which on people are shown a box."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,3 +161,79 @@ def restored(found: Detections, frame: Frame) -> Detections:
         scores=found.scores.float().cpu(),
         labels=found.labels.cpu(),
     )
+
+
+def present(
+    found: Sequence[Detections], batch: DetectionBatch, classes: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the boxes of each picture in pixels of the original, the surest first."""
+    return [
+        {
+            "boxes": [
+                {
+                    "label": classes[label],
+                    "score": round(score, 6),
+                    "box": [round(side, 2) for side in box],
+                }
+                for box, score, label in zip(
+                    own.boxes.tolist(), own.scores.tolist(), own.labels.tolist(), strict=True
+                )
+            ],
+            "height": scene.frame.height,
+            "width": scene.frame.width,
+        }
+        for own, scene in (
+            (restored(one, scene.frame), scene)
+            for one, scene in zip(found, batch.scenes, strict=True)
+        )
+    ]
+
+
+def mistakes(
+    found: Sequence[Detections],
+    batch: DetectionBatch,
+    indices: Int[np.ndarray, " batch"],
+    classes: Sequence[str],
+) -> list[Mistake]:
+    """Return the pictures in which boxes of a score of 0.25 or more are missing or too many.
+
+    Instead of a probability stands the share of wrong ones among all that are true or found.
+    """
+    result = []
+    for one, scene, index in zip(found, batch.scenes, indices, strict=True):
+        assert scene.truth is not None
+        own = restored(one, scene.frame)
+        sure = own.scores >= SURE
+        own = Detections(boxes=own.boxes[sure], scores=own.scores[sure], labels=own.labels[sure])
+        hits = hit_count(own, scene.truth)
+        wanted = scene.truth.labels[~scene.truth.crowd]
+        wrong = len(wanted) + len(own.labels) - 2 * hits
+        if wrong:
+            result.append(
+                Mistake(
+                    probability=wrong / (wrong + hits),
+                    index=int(index),
+                    label=in_words(wanted, classes),
+                    predicted=in_words(own.labels, classes),
+                    marks=own,
+                )
+            )
+    return result
+
+
+def hit_count(found: Detections, truth: Truth) -> int:
+    """Return how many true boxes were found with the right class, at an overlap of 0.5."""
+    overlaps = intersection_over_union(found.boxes.double(), truth.boxes.double())
+    fits = (overlaps >= 0.5) & (found.labels[:, None] == truth.labels) & ~truth.crowd
+    taken: set[int] = set()
+    for row in range(len(found.labels)):
+        free = [place for place in fits[row].nonzero()[:, 0].tolist() if place not in taken]
+        if free:
+            taken.add(max(free, key=lambda place: float(overlaps[row, place])))
+    return len(taken)
+
+
+def in_words(labels: Int[Tensor, " boxes"], classes: Sequence[str]) -> str:
+    """Return how many boxes there are of each class, such as '3 RBC, 1 WBC'."""
+    counts = Counter(classes[label] for label in labels.tolist())
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "no box"

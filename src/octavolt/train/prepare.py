@@ -251,6 +251,7 @@ def shape_of(settings: Settings, preparation: Preparation, weights: Weights | No
         preparation.shape(task=settings.task),
         sizes=weights.sizes if weights else {},
         dropout=settings.recipe.dropout,
+        box_loss=settings.recipe.box_loss,
         checkpoint_activations=settings.checkpoint_activations,
     )
 

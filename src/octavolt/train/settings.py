@@ -14,6 +14,7 @@ from octavolt.runs import SCHEMA, read_fields, read_json
 from octavolt.train.optimizers import OPTIMIZERS
 from octavolt.train.schedules import SCHEDULES
 
+BOX_LOSSES = ("squared", "giou", "ciou")
 SMALL_DATA_SAMPLES = 100_000
 """With fewer samples, the published recipe, made for 1.28 million, takes too few steps."""
 
@@ -162,13 +163,27 @@ def changed_recipe(recipe: Recipe, changes: Mapping[str, Any], task: Task) -> Re
     return result
 
 
+DETECTION = (
+    "mosaic_share",
+    "expand_max",
+    "box_crop",
+    "scale_jitter",
+    "color_jitter",
+    "multi_scale",
+    "box_loss",
+)
+"""Settings of a recipe that only detectors have a use for."""
+
+
 def without_effect(task: Task) -> tuple[str, ...]:
     """Return the settings of a recipe that a task has no use for."""
     labelled = task.name.endswith("classification")
     several = task.name.startswith("multi-label")
     return (
-        *(("dropout",) if task.modality == "pictures" else ("mixup_alpha", "crop_scale_min")),
-        *(("mirror",) if task.modality != "pictures" else ()),
+        *(("dropout",) if task.modality != "text" else ()),
+        *(("mixup_alpha", "crop_scale_min") if task.modality != "pictures" else ()),
+        *(("mirror",) if task.modality == "text" else ()),
+        *(DETECTION if task.modality != "boxes" else ()),
         *(() if labelled else ("label_smoothing",)),
         *(() if labelled and not several else ("class_weights",)),
     )
@@ -178,6 +193,8 @@ def readings_of(task: Task) -> tuple[str, ...]:
     """Return what may be said of how a task's data are read."""
     if task.modality == "pictures":
         return ("image_size",)
+    if task.modality == "boxes":
+        return ("image_size", "fit_anchors")
     labels = ("text_column", "label_column", "label_separator")
     own: Mapping[str, tuple[str, ...]] = {
         "text-classification": labels,
@@ -310,6 +327,17 @@ def recipe_problems(recipe: Recipe) -> list[str]:
         ("early_stop_epochs", patience, at_least_1(patience), "at least 1"),
         ("max_gradient_norm", norm, norm is None or norm > 0, "above 0"),
         ("dropout", dropout, dropout is None or 0 <= dropout < 1, "from 0 to below 1"),
+        ("mosaic_share", recipe.mosaic_share, 0 <= recipe.mosaic_share <= 1, "from 0 to 1"),
+        ("expand_max", recipe.expand_max, 1 <= recipe.expand_max <= 10, "from 1 to 10"),
+        ("scale_jitter", recipe.scale_jitter, 0 <= recipe.scale_jitter < 1, "from 0 to below 1"),
+        ("color_jitter", recipe.color_jitter, 0 <= recipe.color_jitter <= 2, "from 0 to 2"),
+        ("multi_scale", recipe.multi_scale, 0 <= recipe.multi_scale < 1, "from 0 to below 1"),
+        (
+            "box_loss",
+            recipe.box_loss,
+            recipe.box_loss in {None, *BOX_LOSSES},
+            f"one of {', '.join(BOX_LOSSES)}",
+        ),
     )
     return [*unknown, *broken(limits)]
 

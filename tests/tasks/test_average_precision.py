@@ -1,0 +1,227 @@
+"""The averages of COCO and of Pascal VOC, beside pycocotools and beside counts by hand."""
+
+import contextlib
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from octavolt.tasks.average_precision import DetectionScore, voc_precisions
+from octavolt.tasks.object_detection import DetectionBatch, Detections, Frame, Scene, Truth
+
+CLASSES = ("cat", "dog", "owl")
+FRAME = Frame(scale_x=1.0, scale_y=1.0, left=0.0, top=0.0, height=400, width=400)
+
+
+def truth(
+    boxes: Sequence[Sequence[float]],
+    labels: Sequence[int],
+    crowd: Sequence[bool] | None = None,
+    difficult: Sequence[bool] | None = None,
+) -> Truth:
+    corners = torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4)
+    none = [False] * len(labels)
+    return Truth(
+        boxes=corners,
+        labels=torch.tensor(labels, dtype=torch.int64),
+        crowd=torch.tensor(crowd or none, dtype=torch.bool),
+        difficult=torch.tensor(difficult or none, dtype=torch.bool),
+        areas=(corners[:, 2:] - corners[:, :2]).prod(dim=1),
+    )
+
+
+def found(
+    boxes: Sequence[Sequence[float]], scores: Sequence[float], labels: Sequence[int]
+) -> Detections:
+    return Detections(
+        boxes=torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4),
+        scores=torch.tensor(scores, dtype=torch.float32),
+        labels=torch.tensor(labels, dtype=torch.int64),
+    )
+
+
+def batch(truths: Sequence[Truth], first: int = 0) -> DetectionBatch:
+    return DetectionBatch(
+        images=torch.zeros(len(truths), 3, 1, 1),
+        sizes=torch.ones(len(truths), 2, dtype=torch.int64),
+        scenes=tuple(
+            Scene(
+                frame=FRAME,
+                filled=(1, 1),
+                boxes=torch.zeros(0, 4),
+                labels=torch.zeros(0, dtype=torch.int64),
+                truth=one,
+                index=first + place,
+            )
+            for place, one in enumerate(truths)
+        ),
+    )
+
+
+def made(seed: int, *, pictures: int = 8) -> tuple[list[Truth], list[Detections]]:
+    """Return random pictures: some empty, with crowds, equal scores, and more than 100 boxes."""
+    random = np.random.default_rng(seed)
+    truths, detections = [], []
+    for picture in range(pictures):
+        count = int(random.integers(0, 9))
+        first = random.uniform(0, 250, (count, 2)).round(1)
+        corners = np.concatenate([first, first + random.uniform(4, 140, (count, 2)).round(1)], 1)
+        labels = random.integers(0, 2 if seed % 2 else 3, count)
+        crowd = random.random(count) < 0.15
+        truths.append(truth(corners.tolist(), labels.tolist(), crowd.tolist()))
+        near = corners + random.normal(0, 6, corners.shape)
+        many = 120 if picture == 3 else int(random.integers(0, 12))
+        start = random.uniform(0, 250, (many, 2))
+        noise = np.concatenate([start, start + random.uniform(5, 100, (many, 2))], 1)
+        near = np.concatenate([near, noise]).clip(0, 400)
+        own = np.concatenate([labels, random.integers(0, 3, many)])
+        scores = random.random(len(near)).round(1)  # many are equal
+        order = np.argsort(-scores, kind="stable")
+        detections.append(found(near[order].tolist(), scores[order].tolist(), own[order].tolist()))
+    return truths, detections
+
+
+def scored(truths: Sequence[Truth], detections: Sequence[Detections]) -> DetectionScore:
+    score = DetectionScore(CLASSES)
+    for first in range(0, len(truths), 3):
+        score.update(detections[first : first + 3], batch(truths[first : first + 3], first))
+    return score
+
+
+def by_pycocotools(truths: Sequence[Truth], detections: Sequence[Detections]) -> Any:
+    """Return pycocotools' twelve figures on the same boxes."""
+    coco = pytest.importorskip("pycocotools.coco")
+    cocoeval = pytest.importorskip("pycocotools.cocoeval")
+    annotations, results = [], []
+    for picture, (one, own) in enumerate(zip(truths, detections, strict=True)):
+        for box, label, crowd, area in zip(
+            one.boxes.tolist(),
+            one.labels.tolist(),
+            one.crowd.tolist(),
+            one.areas.tolist(),
+            strict=True,
+        ):
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": picture,
+                    "category_id": label,
+                    "bbox": [box[0], box[1], box[2] - box[0], box[3] - box[1]],
+                    "area": area,
+                    "iscrowd": int(crowd),
+                }
+            )
+        for box, score, label in zip(
+            own.boxes.double().tolist(), own.scores.tolist(), own.labels.tolist(), strict=True
+        ):
+            results.append(
+                {
+                    "image_id": picture,
+                    "category_id": label,
+                    "bbox": [box[0], box[1], box[2] - box[0], box[3] - box[1]],
+                    "score": score,
+                }
+            )
+    with contextlib.redirect_stdout(io.StringIO()):
+        data = coco.COCO()
+        data.dataset = {
+            "images": [{"id": one} for one in range(len(truths))],
+            "categories": [{"id": one} for one in range(len(CLASSES))],
+            "annotations": annotations,
+        }
+        data.createIndex()
+        evaluation = cocoeval.COCOeval(data, data.loadRes(results), "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return evaluation.stats
+
+
+NAMES = (
+    "ap",
+    "ap50",
+    "ap75",
+    "ap_small",
+    "ap_medium",
+    "ap_large",
+    "ar_1",
+    "ar_10",
+    "ar_100",
+    "ar_small",
+    "ar_medium",
+    "ar_large",
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_averages_are_those_of_pycocotools(seed: int) -> None:
+    truths, detections = made(seed)
+    reference = by_pycocotools(truths, detections)
+    result = scored(truths, detections).result()
+    for name, value in zip(NAMES, reference, strict=True):
+        # As the issue asks; -1 is pycocotools' word for nothing.
+        assert (-1.0 if result[name] is None else result[name]) == pytest.approx(value, abs=1e-6)
+
+
+def test_averages_of_a_case_counted_by_hand() -> None:
+    """Two boxes of one class; the surest finds one, the second nothing, the third the other."""
+    truths = [truth([[0, 0, 50, 50], [100, 100, 200, 200]], [0, 0])]
+    detections = [
+        found(
+            [[0, 0, 50, 50], [300, 300, 350, 350], [100, 100, 200, 200]], [0.9, 0.8, 0.7], [0] * 3
+        )
+    ]
+    result = scored(truths, detections).result()
+    # Precision is 1 up to a recall of 0.5, at 51 of 101 points, and 2/3 beyond.
+    assert result["ap50"] == pytest.approx((51 + 50 * 2 / 3) / 101, abs=1e-9)
+    assert result["ap"] == pytest.approx(result["ap50"], abs=1e-9)
+    # VOC's is the area itself.
+    assert result["voc_ap50"] == pytest.approx(0.5 + 0.5 * 2 / 3, abs=1e-9)
+    assert result["ar_1"] == 0.5
+    assert result["ar_100"] == 1.0
+    assert result["missed_fraction"] == 0.0
+    assert result["ap_small"] is None
+    assert result["ap_medium"] == result["ap_large"] or result["ap_medium"] is not None
+    row = result["per_class"][0]
+    assert (row["class"], row["boxes"], len(row["precisions"])) == ("cat", 2, 101)
+    assert result["per_class"][1]["ap"] is None
+
+
+def test_difficult_boxes_count_neither_way_in_voc() -> None:
+    boxes = [[0, 0, 50, 50], [100, 100, 200, 200]]
+    detections = [found(boxes, [0.8, 0.9], [0, 0])]
+    score = scored([truth(boxes, [0, 0], difficult=[False, True])], detections)
+    assert voc_precisions(score.table(), 3).tolist() == [1.0, -1.0, -1.0]
+    score = scored([truth(boxes, [0, 0])], [found([boxes[0], boxes[0]], [0.9, 0.8], [0, 0])])
+    # The second finding of the same box is a false one.
+    assert voc_precisions(score.table(), 3)[0] == 0.5
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_scores_of_ranks_merge_to_the_same(ranks: int) -> None:
+    truths, detections = made(4)
+    whole = scored(truths, detections)
+    parts = []
+    for rank in range(ranks):
+        score = DetectionScore(CLASSES)
+        for place in range(rank, len(truths), ranks):
+            score.update([detections[place]], batch([truths[place]], place))
+        parts.append(score.sums())
+    merged = DetectionScore(CLASSES)
+    merged.load(torch.cat(parts))
+    assert torch.equal(merged.sums(), whole.sums())
+    assert merged.result() == whole.result()
+    assert not DetectionScore.adds
+
+
+def test_nothing_found_and_nothing_there_are_scored() -> None:
+    empty = found([], [], [])
+    nothing = scored([truth([], [])], [empty]).result()
+    assert (nothing["ap50"], nothing["ap"], nothing["samples"]) == (0.0, None, 1)
+    missed = scored([truth([[0, 0, 9, 9]], [1])], [empty]).result()
+    assert (missed["ap50"], missed["missed_fraction"]) == (0.0, 1.0)
+    false = scored([truth([], [])], [found([[0, 0, 9, 9]], [0.5], [1])]).result()
+    assert false["boxes"] == 0
