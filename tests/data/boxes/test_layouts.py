@@ -144,7 +144,9 @@ def test_mirroring_does_not_change_what_else_is_drawn() -> None:
 
 
 def test_crowds_and_boxes_without_area_are_not_learned() -> None:
-    boxes = [[(10, 10, 40, 40), (5, 5, 50, 50), (20, 20, 20, 40), (-9, 20, 30, 99), (70, 0, 80, 9)]]
+    boxes: list[list[Box]] = [
+        [(10, 10, 40, 40), (5, 5, 50, 50), (20, 20, 20, 40), (-9, 20, 30, 99), (70, 0, 80, 9)]
+    ]
     crowd = [False, True, False, False, False]
     pictures = boxed([painted(60, 60, [])], [(60, 60)], boxes, crowd=crowd)
     corners, labels = learnable(pictures, 0)
