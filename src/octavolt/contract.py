@@ -63,7 +63,7 @@ class Network(nn.Module, ABC):
         """Return the prefixes, in the body's state dict, of what depends on the classes."""
 
     def files(self, classes: Sequence[str], /) -> Mapping[str, Any]:
-        """Return JSON files, by name, with which others open the weights in a run's folder.
+        """Return texts or JSON, by file name, with which others open the weights in a run.
 
         None, unless a network has its own: most need no more than the state dict.
         """
@@ -433,6 +433,12 @@ class Samples(ABC):
     @abstractmethod
     def select(self, indices: NDArray[np.int64]) -> "Samples":
         """Return only those samples, in that order."""
+
+    def relabelled(self, index: NDArray[np.int64]) -> "Samples":
+        """Return the samples with the labels that `index` has in place of theirs."""
+        copied = self.select(np.arange(len(self)))
+        copied.labels = index[self.labels]
+        return copied
 
 
 class Pictures(Samples):

@@ -24,7 +24,7 @@ from octavolt.contract import (
 from octavolt.data import MODALITIES, lasting
 from octavolt.data.loader import Loader
 from octavolt.data.order import evaluation_batches
-from octavolt.data.relabel import Joined, relabelled
+from octavolt.data.relabel import joined, relabelled
 from octavolt.devices import Machine
 from octavolt.errors import OctavoltError
 from octavolt.networks.opened import Opened
@@ -120,7 +120,7 @@ def chosen_split(data: DataSet, asked: str | None, *, others: bool) -> tuple[str
     if asked is None:
         asked = "all" if others else "test" if "test" in data.splits else "val"
     if asked == "all":
-        return asked, Joined([*data.splits.values()])
+        return asked, joined([*data.splits.values()])
     if asked not in data.splits:
         raise OctavoltError(
             f"{data.source} has no split '{asked}'. It has: {', '.join(data.splits)}, and all."

@@ -1,6 +1,8 @@
 """Data: what samples are, by modality, and how what the user named is opened."""
 
 from octavolt.contract import DataSet, Modality, Reading
+from octavolt.data.boxes.modality import BOXES
+from octavolt.data.boxes.opened import is_boxes
 from octavolt.data.formats import FORMATS, lasting
 from octavolt.data.picture_modality import PICTURES
 from octavolt.data.text.modality import TEXT
@@ -8,7 +10,7 @@ from octavolt.data.text.opened import kind_of
 
 __all__ = ["FORMATS", "MODALITIES", "lasting", "open_data", "task_of"]
 
-MODALITIES: dict[str, Modality] = {"pictures": PICTURES, "text": TEXT}
+MODALITIES: dict[str, Modality] = {"pictures": PICTURES, "boxes": BOXES, "text": TEXT}
 
 
 def open_data(
@@ -25,4 +27,6 @@ def open_data(
 
 def task_of(source: str) -> str:
     """Return the task that a data set looks made for; pictures, where it looks like no text."""
+    if is_boxes(source):
+        return "object-detection"
     return kind_of(source) or "image-classification"

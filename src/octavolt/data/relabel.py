@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from octavolt.contract import DataSet, Samples
+from octavolt.data.boxes.samples import BoxedPictures, end_to_end
 from octavolt.errors import OctavoltError, nearest
 
 
@@ -24,12 +25,20 @@ def relabelled(data: DataSet, classes: Sequence[str]) -> DataSet:
             f"{guess} The network's: {', '.join(classes[:10])}{', ...' * (len(classes) > 10)}."
         )
     index = np.array([list(classes).index(name) for name in data.classes], dtype=np.int64)
-    splits = {}
-    for name, pictures in data.splits.items():
-        copied = pictures.select(np.arange(len(pictures)))
-        copied.labels = index[pictures.labels]
-        splits[name] = copied
+    splits = {name: samples.relabelled(index) for name, samples in data.splits.items()}
     return replace(data, classes=tuple(classes), splits=splits)
+
+
+def joined(parts: Sequence[Samples]) -> Samples:
+    """Return the samples of several splits, one after the other."""
+    boxed = [one for one in parts if isinstance(one, BoxedPictures)]
+    if not boxed:
+        return Joined(parts)
+    return BoxedPictures(
+        Joined([one.pictures for one in boxed]),
+        np.concatenate([one.sizes for one in boxed]),
+        end_to_end([one.boxes for one in boxed]),
+    )
 
 
 class Joined(Samples):

@@ -8,10 +8,13 @@ from octavolt.contract import Entry
 from octavolt.errors import OctavoltError, UnknownNameError
 from octavolt.networks import (
     bert,
+    faster_rcnn,
     gpt2,
     inception_v3,
     mobilenet_v2,
     resnet50,
+    ssd,
+    yolov3,
 )
 
 ENTRIES: dict[str, Entry] = {
@@ -22,6 +25,9 @@ ENTRIES: dict[str, Entry] = {
         mobilenet_v2.ENTRY,
         *bert.ENTRIES,
         *gpt2.ENTRIES,
+        *yolov3.ENTRIES,
+        *faster_rcnn.ENTRIES,
+        *ssd.ENTRIES,
     )
 }
 SHORT_NAMES = {"bert": "bert-base", "ssd": "ssd300"}
@@ -35,6 +41,8 @@ def find(name: str) -> Entry:
     typed = SHORT_NAMES.get(typed, typed)
     if typed in ENTRIES:
         return ENTRIES[typed]
+    if name.endswith(CFG):
+        return yolov3.darknet_entry(Path(name).expanduser())
     if "." in name:
         return own_entry(name)
     raise UnknownNameError("network", name, ENTRIES)

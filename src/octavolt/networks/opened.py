@@ -118,15 +118,8 @@ def open_entry(
 
 def published_classes(entry: Entry, weights: Weights, heads: Sequence[str]) -> tuple[str, ...]:
     """Return the published names if there are as many as the head has rows, else numbers."""
-    rows = next(
-        (
-            len(tensor)
-            for name, tensor in weights.tensors.items()
-            if name.startswith(heads[0]) and name.endswith("weight")
-        ),
-        None,
-    )
-    if rows is None:
+    count = class_count(entry, weights, heads)
+    if count is None:
         raise OctavoltError(
             f"The weights of {weights.source} have no head ({heads[0]}weight): they can start a "
             "training, but they know no classes. Train first: octavolt train "
@@ -134,9 +127,28 @@ def published_classes(entry: Entry, weights: Weights, heads: Sequence[str]) -> t
         )
     for published in entry.weights.values():
         names = published.classes() if isinstance(published, Published) else ()
-        if len(names) == rows:
+        if len(names) == count:
             return names
-    return tuple(str(index) for index in range(rows))
+    return tuple(str(index) for index in range(count))
+
+
+def class_count(entry: Entry, weights: Weights, heads: Sequence[str]) -> int | None:
+    """Return how many classes the head of the weights tells apart; None without a head.
+
+    Rows of a head grow by as many a class: one in a classifier, several in a detector.
+    """
+    for name, tensor in weights.tensors.items():
+        if name.startswith(heads[0]) and name.endswith("weight"):
+            two, three = (head_rows(entry, name, weights, count) for count in (2, 3))
+            return 2 + (len(tensor) - two) // (three - two)
+    return None
+
+
+def head_rows(entry: Entry, name: str, weights: Weights, classes: int) -> int:
+    """Return the rows of a tensor of the head in a network of so many classes."""
+    with torch.device("meta"):
+        shape = Shape(task=entry.tasks[0].name, classes=classes, sizes=weights.sizes)
+        return len(entry.build(shape).body.state_dict()[name])
 
 
 def ready(

@@ -280,7 +280,10 @@ def write_start(
     write_json(run / "labels.json", {"schema": SCHEMA, "classes": list(settings.classes)})
     preparation.save(run)
     for name, content in network.files(settings.classes).items():
-        write_json(run / name, content)
+        if isinstance(content, str):
+            write_bytes(run / name, content.encode())
+        else:
+            write_json(run / name, content)
     write_bytes(run / "data.tsv.gz", checked.fingerprint(whole))
     damaged = [asdict(one) for one in checked.faults if one.damaged]
     if damaged:

@@ -1,12 +1,14 @@
 """Pictures with annotated boxes. Those of all pictures lie end to end in a few arrays."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64, UInt64
 from numpy.typing import NDArray
 
+from octavolt.contract import Samples
 from octavolt.data.decode import Encoded
 from octavolt.data.pictures import Stamped
 from octavolt.tasks.object_detection import Truth
@@ -57,11 +59,24 @@ class Boxes:
         )
 
 
+def end_to_end(parts: Sequence[Boxes]) -> Boxes:
+    """Return the boxes of several splits, one after the other."""
+    firsts = np.cumsum([0, *(len(one.labels) for one in parts)])
+    return Boxes(
+        ends=np.concatenate([one.ends + first for one, first in zip(parts, firsts, strict=False)]),
+        corners=np.concatenate([one.corners for one in parts]),
+        labels=np.concatenate([one.labels for one in parts]),
+        crowd=np.concatenate([one.crowd for one in parts]),
+        difficult=np.concatenate([one.difficult for one in parts]),
+        areas=np.concatenate([one.areas for one in parts]),
+    )
+
+
 class BoxedPictures(Stamped):
     """The pictures of one split with their boxes; a picture may have none."""
 
     def __init__(
-        self, pictures: Stamped, sizes: Int64[np.ndarray, "pictures 2"], boxes: Boxes
+        self, pictures: Samples, sizes: Int64[np.ndarray, "pictures 2"], boxes: Boxes
     ) -> None:
         self.pictures = pictures
         self.sizes = sizes
@@ -76,7 +91,8 @@ class BoxedPictures(Stamped):
 
     def read(self, index: int) -> Encoded:
         """Return the bytes of an encoded picture, or its pixels."""
-        return self.pictures.read(index)
+        content: Encoded = self.pictures.read(index)
+        return content
 
     def name(self, index: int) -> str:
         """Return the file relative to the data set."""
@@ -85,9 +101,14 @@ class BoxedPictures(Stamped):
     def select(self, indices: NDArray[np.int64]) -> "BoxedPictures":
         """Return only those pictures, in that order."""
         chosen = self.pictures.select(indices)
-        assert isinstance(chosen, Stamped)
         return BoxedPictures(chosen, self.sizes[indices], self.boxes.select(indices))
 
     def stamps(self) -> UInt64[np.ndarray, " pictures"]:
         """Return a number a picture: another one as soon as its file changes."""
+        assert isinstance(self.pictures, Stamped)
         return self.pictures.stamps()
+
+    def relabelled(self, index: NDArray[np.int64]) -> "BoxedPictures":
+        """Return the pictures with the labels that `index` has in place of their boxes'."""
+        boxes = replace(self.boxes, labels=index[self.boxes.labels])
+        return BoxedPictures(self.pictures, self.sizes, boxes)
