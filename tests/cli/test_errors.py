@@ -36,7 +36,8 @@ def refused(octavolt: Octavolt, *arguments: object) -> str:
             ["train", "resnet5", "--data", "demo"],
             "No network is named 'resnet5'. Did you mean 'resnet50'? Known: resnet50, "
             "inception-v3, mobilenet-v2, bert-base, bert-large, bert-tiny, bert-mini, bert-small, "
-            "gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt2-nano.",
+            "gpt2, gpt2-medium, gpt2-large, gpt2-xl, gpt2-nano, yolov3, yolov3-spp, "
+            "yolov3-tiny, faster-rcnn, faster-rcnn-mobilenet, ssd300, ssdlite.",
         ),
         (
             ["train", "mobilenet-v2", "--data", "dmo"],

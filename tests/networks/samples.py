@@ -11,6 +11,7 @@ from octavolt.networks import ENTRIES
 from octavolt.tasks.causal_language_modeling import CausalBatch
 from octavolt.tasks.image_classification import PictureBatch
 from octavolt.tasks.masked_language_modeling import MaskedBatch
+from octavolt.tasks.object_detection import BoxBatch, Frame, Scene, Truth
 from octavolt.tasks.question_answering import QuestionBatch
 from octavolt.tasks.text import NOT_ASKED
 from octavolt.tasks.text_classification import LabelledTextBatch
@@ -51,6 +52,42 @@ def pictures(entry: Entry, count: int) -> PictureBatch:
         class_count=CLASSES,
         preprocessing=entry.preprocessing,
     )
+
+
+def boxed_pictures(entry: Entry, count: int) -> BoxBatch:
+    """Return pictures with one to three bright boxes each, of a class by their color."""
+    side = entry.tiny_image_size
+    random = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 80, (count, side, side, 3), dtype=torch.uint8, generator=random)
+    frame = Frame(scale_x=1.0, scale_y=1.0, left=0.0, top=0.0, height=side, width=side)
+    scenes = []
+    for picture in range(count):
+        boxes, labels = [], []
+        for place in range(1 + picture % 3):
+            left, top = 4.0 + 20 * place, 6.0 + 10 * (picture % 4)
+            boxes.append([left, top, left + 16, top + 18])
+            labels.append((picture + place) % CLASSES)
+            part = pixels[picture, int(top) : int(top) + 18, int(left) : int(left) + 16]
+            part[:, :, labels[-1] % 3] = 120 + 30 * labels[-1]
+        corners = torch.tensor(boxes)
+        truth = Truth(
+            boxes=corners.double(),
+            labels=torch.tensor(labels),
+            crowd=torch.zeros(len(labels), dtype=torch.bool),
+            difficult=torch.zeros(len(labels), dtype=torch.bool),
+            areas=torch.full((len(labels),), 16.0 * 18, dtype=torch.float64),
+        )
+        scenes.append(
+            Scene(
+                frame=frame,
+                filled=(side, side),
+                boxes=corners,
+                labels=truth.labels,
+                truth=truth,
+                index=picture,
+            )
+        )
+    return BoxBatch(pixels=pixels, scenes=tuple(scenes))
 
 
 def texts(count: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -107,6 +144,7 @@ def following(_entry: Entry, count: int) -> CausalBatch:
 
 BATCHES: dict[str, Callable[[Entry, int], Batch]] = {
     "image-classification": pictures,
+    "object-detection": boxed_pictures,
     "text-classification": one_label,
     "multi-label-text-classification": several_labels,
     "question-answering": questions,

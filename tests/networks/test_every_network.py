@@ -26,7 +26,12 @@ each_task = pytest.mark.parametrize(
         for task in entry.tasks
     ],
 )
-LABELLING = ("image-classification", "text-classification", "multi-label-text-classification")
+LABELLING = (
+    "object-detection",
+    "image-classification",
+    "text-classification",
+    "multi-label-text-classification",
+)
 
 
 def ready(entry: Entry, task: Task, count: int = 8) -> ReadyBatch:
@@ -44,8 +49,11 @@ def test_parameter_count_is_the_published_one(entry: Entry) -> None:
 
 @each_entry
 def test_forward_work_is_the_published_one(entry: Entry) -> None:
+    if entry.name.startswith("faster-rcnn"):
+        pytest.skip("its proposals are chosen by numbers, which no fake tensor has")
+    with torch.device("meta"):
+        network = entry.build(entry.published_shape).eval()  # some are tried while they are built
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        network = entry.build(entry.published_shape).eval()
         network(*[one.to("meta") for one in entry.example_inputs(1)])
     assert counter.get_total_flops() == 2 * entry.forward_multiply_adds
 
@@ -66,7 +74,8 @@ def test_overfits_one_batch(entry: Entry, task: Task, precision: str) -> None:
     )
     network.train()
     places = Places(seed=0, epoch=1, first=0, indices=torch.arange(8).numpy())
-    updates, rate = (8, 2e-3) if task.modality == "pictures" else (30, 1e-2)
+    efforts = {"pictures": (8, 2e-3), "boxes": (80, 5e-3), "text": (30, 1e-2)}
+    updates, rate = efforts[task.modality]
     steps = [
         *train_steps(state, [[(places, BATCHES[task.name](entry, 8))]] * updates, lambda _: rate)
     ]
@@ -108,8 +117,8 @@ def test_score_and_answers_take_what_the_network_gives(entry: Entry, task: Task)
 @each_task
 def test_loss_is_that_of_the_score(entry: Entry, task: Task) -> None:
     """What training minimizes is the mean over what `weight` counts; so is the score's."""
-    if task.name in {"image-classification", "question-answering"}:
-        pytest.skip("norms over the batch, or contexts, stand in between")
+    if task.name in {"image-classification", "object-detection", "question-answering"}:
+        pytest.skip("norms over the batch, contexts or the choice of boxes stand in between")
     network = entry.build_tiny(shape(task)).eval()
     batch = ready(entry, task)
     with torch.inference_mode():
@@ -149,8 +158,12 @@ def test_published_file_tells_its_digest(entry: Entry) -> None:
             assert published.repository.endswith("/" + name)
         else:
             assert isinstance(published, Published)
-            assert published.address.endswith(published.file)
-            assert len(published.classes()) == 1000
+            digits = published.file.rpartition("-")[2].partition(".")[0]
+            assert len(digits) == 8
+            plain = published.file.replace(f"-{digits}", "") if entry.read_file else published.file
+            assert published.address.endswith(plain)
+            count = entry.published_shape.classes
+            assert len(published.classes()) == count
 
 
 @each_entry

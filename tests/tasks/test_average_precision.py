@@ -95,7 +95,8 @@ def by_pycocotools(truths: Sequence[Truth], detections: Sequence[Detections]) ->
     """Return pycocotools' twelve figures on the same boxes."""
     coco = pytest.importorskip("pycocotools.coco")
     cocoeval = pytest.importorskip("pycocotools.cocoeval")
-    annotations, results = [], []
+    annotations: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for picture, (one, own) in enumerate(zip(truths, detections, strict=True)):
         for box, label, crowd, area in zip(
             one.boxes.tolist(),
@@ -185,9 +186,9 @@ def test_averages_of_a_case_counted_by_hand() -> None:
     assert result["missed_fraction"] == 0.0
     assert result["ap_small"] is None
     assert result["ap_medium"] == result["ap_large"] or result["ap_medium"] is not None
-    row = result["per_class"][0]
+    row = result["boxes_per_class"][0]
     assert (row["class"], row["boxes"], len(row["precisions"])) == ("cat", 2, 101)
-    assert result["per_class"][1]["ap"] is None
+    assert result["boxes_per_class"][1]["ap"] is None
 
 
 def test_difficult_boxes_count_neither_way_in_voc() -> None:

@@ -101,6 +101,8 @@ def print_table(result: dict[str, Any]) -> None:
     rows = metrics.get("per_class", [])
     if rows:
         print_classes(console, rows, result["sample"])
+    if "boxes_per_class" in metrics:
+        print_boxes(console, metrics["boxes_per_class"])
 
 
 def print_classes(console: Any, rows: list[dict[str, Any]], sample: str) -> None:
@@ -121,6 +123,25 @@ def print_classes(console: Any, rows: list[dict[str, Any]], sample: str) -> None
     console.print(table)
     if len(rows) > MOST_ROWS:
         console.print(f"and {len(rows) - MOST_ROWS} better ones: --json", highlight=False)
+
+
+def print_boxes(console: Any, rows: list[dict[str, Any]]) -> None:
+    """Print a table of the classes of boxes, the worst first; those without boxes are left out."""
+    from rich.table import Table
+
+    from octavolt.cli.show import percent
+
+    table = Table(box=None, header_style="bold")
+    table.add_column("class")
+    for name in ("boxes", "AP50", "AP", "recall"):
+        table.add_column(name, justify="right")
+    known = sorted((one for one in rows if one["ap50"] is not None), key=lambda one: one["ap50"])
+    for row in known[:MOST_ROWS]:
+        shares = [percent(row[name]) for name in ("ap50", "ap", "ar_100")]
+        table.add_row(row["class"], str(row["boxes"]), *shares)
+    console.print(table)
+    if len(known) > MOST_ROWS:
+        console.print(f"and {len(known) - MOST_ROWS} better ones: --json", highlight=False)
 
 
 MOST_ROWS = 30

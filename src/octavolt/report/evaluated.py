@@ -10,7 +10,12 @@ from markupsafe import Markup
 from octavolt.report.files import Evaluation
 from octavolt.report.intervals import wilson_interval
 from octavolt.report.mistakes import Shot, shot
-from octavolt.report.plots import calibration_plot, classes_a_point, heat_map
+from octavolt.report.plots import (
+    calibration_plot,
+    classes_a_point,
+    heat_map,
+    precision_recall_plot,
+)
 from octavolt.report.rows import Row
 from octavolt.report.words import NOTHING, interval_words, metric, nouns, percent, shown
 from octavolt.units import counted, format_count
@@ -50,6 +55,17 @@ class ClassRow:
     recall: str
     recall_interval: str
     f1: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoxRow:
+    """How well the boxes of one class are found."""
+
+    name: str
+    boxes: str
+    ap: str
+    ap50: str
+    recall: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,6 +118,9 @@ class EvaluationView:
     """Empty where the questions are all of one kind, or none."""
     classes: tuple[ClassRow, ...]
     """The worst first."""
+    box_classes: tuple[BoxRow, ...]
+    """The worst first; empty where nothing is boxed."""
+    precision_recall: Markup | None
     absent: int
     """Classes without a sample in the split."""
     names: tuple[str, ...]
@@ -118,7 +137,7 @@ class EvaluationView:
     @property
     def has_details(self) -> bool:
         """Whether there is more to show than figures."""
-        return bool(self.classes or self.parts or self.mistakes)
+        return bool(self.classes or self.box_classes or self.parts or self.mistakes)
 
 
 def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
@@ -127,6 +146,7 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
     few = len(confusion) <= MOST_CLASSES_IN_MATRIX
     bins = found.metrics.rows("calibration_bins")
     rows = sorted(found.metrics.rows("per_class"), key=worst_first)
+    boxed = sorted(found.metrics.rows("boxes_per_class"), key=worst_boxes_first)
     return EvaluationView(
         anchor=f"evaluation-{number}",
         data=found.data,
@@ -137,6 +157,8 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
         others=tuple(headline(found, name) for name in other_metrics(found)),
         parts=parts(found),
         classes=tuple(class_row(row) for row in rows),
+        box_classes=tuple(box_row(row) for row in boxed),
+        precision_recall=precision_recall_plot(boxed, f"precision-{number}") if boxed else None,
         absent=sum(row.whole("samples") == 0 for row in rows),
         names=found.classes,
         matrix=matrix(confusion, found.classes) if few else (),
@@ -230,6 +252,23 @@ def worst_first(row: Row) -> tuple[bool, float, str]:
     """Return what to sort classes by: F1, those without samples last."""
     f1 = row.optional_number("f1")
     return row.whole("samples") == 0, 0.0 if f1 is None else f1, row.text("class")
+
+
+def worst_boxes_first(row: Row) -> tuple[bool, float, str]:
+    """Return what to sort classes of boxes by: AP50, those without boxes last."""
+    value = row.optional_number("ap50")
+    return value is None, value or 0.0, row.text("class")
+
+
+def box_row(row: Row) -> BoxRow:
+    """Return one line of the table of classes of boxes."""
+    return BoxRow(
+        name=row.text("class"),
+        boxes=format_count(row.whole("boxes")),
+        ap=percent(row.optional_number("ap")),
+        ap50=percent(row.optional_number("ap50")),
+        recall=percent(row.optional_number("ar_100")),
+    )
 
 
 def class_row(row: Row) -> ClassRow:

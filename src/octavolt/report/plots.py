@@ -12,7 +12,7 @@ from octavolt.report.curves import numbers, smoothed, thinned
 from octavolt.report.files import EpochRow, StepRow
 from octavolt.report.intervals import wilson_interval
 from octavolt.report.rows import Row
-from octavolt.report.svg import COLOURS, plot
+from octavolt.report.svg import COLOURS, RUN_COLOURS, plot
 from octavolt.report.words import metric
 
 FAINT = 0.28
@@ -159,6 +159,30 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
             axis.set_major_formatter(per_cent)
 
     return plot(draw, name=name, title="Accuracy against confidence", size=(380, 300))
+
+
+def precision_recall_plot(rows: Sequence[Row], name: str) -> Markup | None:
+    """Return the precision at each recall, at an overlap of 0.5: the five worst classes by name.
+
+    The thick line is the mean over all classes that have boxes.
+    """
+    curves = {row.text("class"): row.shares("precisions") for row in rows}
+    known = {label: values for label, values in curves.items() if values}
+    if not known:
+        return None
+    recalls = np.linspace(0, 1, len(next(iter(known.values()))))
+
+    def draw(axes: Axes) -> None:
+        for shade, (label, values) in zip(RUN_COLOURS[1:], known.items(), strict=False):
+            axes.plot(recalls, values, color=COLOURS[shade], linewidth=1.2, label=label[:24])
+        mean = np.mean([*known.values()], axis=0)
+        axes.plot(recalls, mean, color=COLOURS["first"], linewidth=2.4, label="mean of classes")
+        axes.set(xlim=(0, 1.01), ylim=(0, 1.03), xlabel="recall", ylabel="precision")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(per_cent)
+        axes.legend(loc="lower left", frameon=False)
+
+    return plot(draw, name=name, title="Precision against recall", size=(380, 300))
 
 
 def heat_map(confusion: Float[np.ndarray, "true predicted"], name: str) -> Markup:

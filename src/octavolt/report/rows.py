@@ -61,6 +61,15 @@ class Row:
             raise self.fault(key, "a list of texts")
         return tuple(value)
 
+    def shares(self, key: str) -> tuple[float, ...]:
+        """Return a list of numbers; none where there is null or nothing."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(one, int | float) for one in value):
+            raise self.fault(key, "a list of numbers")
+        return tuple(float(one) for one in value)
+
     def row(self, key: str) -> "Row":
         """Return an object inside this one."""
         return as_row(self.values.get(key), f"{self.place}, '{key}'")

@@ -20,6 +20,24 @@ class Metric:
 
 LESS = "less is better"
 METRICS = {
+    "ap50": Metric(
+        label="AP50", explanation="average precision at an overlap of 0.5, mean of classes"
+    ),
+    "ap": Metric(
+        label="AP", explanation="mean over overlaps 0.5 to 0.95; by COCO's method, mean of classes"
+    ),
+    "ap75": Metric(label="AP75"),
+    "ap_small": Metric(label="AP, small", explanation="boxes below 32 x 32 pixels"),
+    "ap_medium": Metric(label="AP, medium", explanation="boxes of 32 x 32 to 96 x 96 pixels"),
+    "ap_large": Metric(label="AP, large", explanation="boxes above 96 x 96 pixels"),
+    "ar_1": Metric(label="Recall, 1 box", explanation="of a picture and class; COCO's mean"),
+    "ar_10": Metric(label="Recall, 10 boxes"),
+    "ar_100": Metric(label="Recall, 100 boxes"),
+    "ar_small": Metric(label="Recall, small"),
+    "ar_medium": Metric(label="Recall, medium"),
+    "ar_large": Metric(label="Recall, large"),
+    "voc_ap50": Metric(label="AP50 by Pascal VOC", explanation="the area under the curve"),
+    "missed_fraction": Metric(label="Boxes missed", explanation=LESS),
     "top1_fraction": Metric(label="Top-1 accuracy", counts_samples=True),
     "top5_fraction": Metric(label="Top-5 accuracy", counts_samples=True),
     "exact_match": Metric(label="Exact match", counts_samples=True),
@@ -58,6 +76,7 @@ class Nouns:
 
 NOUNS = {
     "image-classification": Nouns(sample="picture", unit="picture"),
+    "object-detection": Nouns(sample="picture", unit="picture"),
     "text-classification": Nouns(sample="text", unit="text"),
     "multi-label-text-classification": Nouns(sample="text", unit="text"),
     "question-answering": Nouns(sample="question", unit="text"),

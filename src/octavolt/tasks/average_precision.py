@@ -140,7 +140,7 @@ class DetectionScore(Score):
             },
             "voc_ap50": mean(voc),
             "missed_fraction": 1.0 if recalled is None else 1 - recalled,
-            "per_class": [
+            "boxes_per_class": [
                 {
                     "class": name,
                     "boxes": int(boxes[row]),

@@ -285,7 +285,7 @@ def test_a_box_is_told_to_the_anchor_of_its_shape_and_the_cell_of_its_center() -
         maps.extend(one.detach().requires_grad_() for one in original(pictures))
         return maps
 
-    network.body.forward = noted  # type: ignore[method-assign]
+    network.body.forward = noted  # type: ignore[method-assign,assignment]
     losses = network.losses(images)
     (losses["box"] + losses["class"]).backward()
     assert maps[0].grad is None or not maps[0].grad.any()
