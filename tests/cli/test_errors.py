@@ -171,7 +171,8 @@ def test_unknown_data_beside_a_folder_of_nearly_that_name(octavolt: Octavolt) ->
             "source, epochs, batch_size, optimizer, learning_rate, momentum, weight_decay, "
             "decay_norms_and_biases, schedule, warmup_epochs, step_epochs, step_factor, "
             "label_smoothing, mixup_alpha, ema_decay, class_weights, freeze_epochs, "
-            "early_stop_epochs, max_gradient_norm, dropout, crop_scale_min, mirror.",
+            "early_stop_epochs, max_gradient_norm, dropout, crop_scale_min, mirror, mosaic_share, "
+            "expand_max, box_crop, scale_jitter, color_jitter, multi_scale, box_loss.",
         ),
         (
             {"epochs": 3},

@@ -10,6 +10,10 @@ from tests.cli.conftest import Octavolt, write_folder
 
 TINY = "tests.train.tiny"
 TRAIN_FLAGS = {
+    "--fit-anchors",
+    "--mosaic",
+    "--multi-scale",
+    "--box-loss",
     "--task",
     "--text-column",
     "--label-column",

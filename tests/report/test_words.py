@@ -2,6 +2,7 @@ import pytest
 
 from octavolt.report.words import METRICS, decimal, metric, percent, shown
 from octavolt.tasks import TASKS
+from octavolt.tasks.average_precision import DetectionScore
 from tests.report.made_run import FRUIT, made_evaluation
 from tests.report.made_text_run import TEXT_TASKS, made_metrics
 
@@ -35,6 +36,8 @@ def test_metric_of_an_unknown_task_keeps_its_name_and_kind() -> None:
 def test_every_metric_that_a_task_measures_has_its_words() -> None:
     measured = [made_evaluation(FRUIT, 20)["metrics"], *map(made_metrics, TEXT_TASKS)]
     names = {name for one in measured for name in one if isinstance(one[name], float)}
+    boxes = DetectionScore(["cat"]).result()
+    names |= {name for name in boxes if isinstance(boxes[name], float | None)} - {"samples"}
     assert names == set(METRICS)
 
 

@@ -19,7 +19,7 @@ from torchvision.models.detection.ssd import SSD
 from torchvision.ops import box_iou, clip_boxes_to_image, remove_small_boxes
 
 from octavolt.contract import Network
-from octavolt.tasks.boxes import non_maximum_suppression
+from octavolt.tasks.boxes import non_maximum_suppression, without_autocast
 from octavolt.tasks.object_detection import DetectionBatch, Detections, Limits
 
 SMALLEST_SIDE = 1e-2
@@ -98,7 +98,7 @@ class SsdDetector(TorchvisionDetector):
         sizes = filled(images) if sizes is None else sizes
         offsets, logits, features = self.heads(images, sizes)
         anchors = self.anchors(images, features)
-        with torch.autocast(images.device.type, enabled=False):
+        with without_autocast(images.device):
             batch, count = logits.shape[:2]
             decoded = self.body.box_coder.decode_single(
                 offsets.reshape(-1, 4), anchors.repeat(batch, 1)
@@ -120,7 +120,7 @@ class SsdDetector(TorchvisionDetector):
         size = (images.shape[2], images.shape[3])
         key = (size, images.device, *(one.shape[2:] for one in features))
         if key not in self._anchors:
-            with torch.autocast(images.device.type, enabled=False):
+            with without_autocast(images.device):
                 pictures = ImageList(images[:1], [size])
                 maps = [one.float() for one in features]
                 self._anchors[key] = self.body.anchor_generator(pictures, maps)[0]
@@ -130,7 +130,7 @@ class SsdDetector(TorchvisionDetector):
         """Return the losses as means over the boxes that are learned in the batch."""
         offsets, logits, features = self.heads(batch.images, batch.sizes)
         anchors = self.anchors(batch.images, features)
-        with torch.autocast(batch.images.device.type, enabled=False):
+        with without_autocast(batch.images.device):
             targets = targets_of(batch)
             matched = [
                 self.body.proposal_matcher(box_iou(one["boxes"], anchors))
@@ -177,7 +177,7 @@ class FasterRcnnDetector(TorchvisionDetector):
         features, pictures = self.features(images, sizes)
         proposals, _ = self.proposals(pictures, features, None)
         logits, offsets = self.classified(features, proposals, pictures)
-        with torch.autocast(images.device.type, enabled=False):
+        with without_autocast(images.device):
             boxes = self.body.roi_heads.box_coder.decode(offsets, proposals)
             counts = [len(one) for one in proposals]
             most = self.body.rpn.post_nms_top_n()
@@ -206,7 +206,7 @@ class FasterRcnnDetector(TorchvisionDetector):
         network = self.body.rpn
         maps = [*features.values()]
         objectness, offsets = network.head(maps)
-        with torch.autocast(pictures.tensors.device.type, enabled=False):
+        with without_autocast(pictures.tensors.device):
             maps = [one.float() for one in maps]
             anchors = network.anchor_generator(pictures, maps)
             counts = [one[0].numel() for one in objectness]
@@ -228,7 +228,7 @@ class FasterRcnnDetector(TorchvisionDetector):
     ) -> tuple[Float[Tensor, "proposals logits"], Float[Tensor, "proposals offsets"]]:
         """Return logits and offsets of all pictures' proposals, end to end, in fp32."""
         heads = self.body.roi_heads
-        with torch.autocast(pictures.tensors.device.type, enabled=False):
+        with without_autocast(pictures.tensors.device):
             exact = {name: one.float() for name, one in features.items()}
             pooled = heads.box_roi_pool(exact, proposals, pictures.image_sizes)
         logits, offsets = heads.box_predictor(heads.box_head(pooled))
@@ -239,13 +239,13 @@ class FasterRcnnDetector(TorchvisionDetector):
         targets = targets_of(batch)
         features, pictures = self.features(batch.images, batch.sizes)
         proposals, losses = self.proposals(pictures, features, targets)
-        device = batch.images.device.type
-        with torch.autocast(device, enabled=False):
+        device = batch.images.device
+        with without_autocast(device):
             proposals, _, labels, wanted = self.body.roi_heads.select_training_samples(
                 proposals, targets
             )
         logits, offsets = self.classified(features, proposals, pictures)
-        with torch.autocast(device, enabled=False):
+        with without_autocast(device):
             kind, box = fastrcnn_loss(logits, offsets, labels, wanted)
         return losses | {"class": kind, "box": box}
 

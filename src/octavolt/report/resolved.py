@@ -39,7 +39,16 @@ RECIPE_FLAGS = {
     "dropout": "--dropout",
 }
 LISTED_ELSEWHERE = ("schema", "classes")
-OF_PICTURES = ("mixup_alpha", "crop_scale_min", "mirror")
+OF_CLASSIFIED_PICTURES = ("mixup_alpha", "crop_scale_min")
+OF_BOXES = (
+    "mosaic_share",
+    "expand_max",
+    "box_crop",
+    "scale_jitter",
+    "color_jitter",
+    "multi_scale",
+    "box_loss",
+)
 OF_LABELS = ("label_smoothing", "class_weights")
 OF_STEPS = ("step_epochs", "step_factor")
 OWN = "the network's own"
@@ -103,7 +112,9 @@ def without_effect(task: str, *, schedule: object = None) -> set[str]:
     """Return the settings of a recipe that have no effect on a task, or under a schedule."""
     pictures = nouns(task).sample == "picture"
     return {
-        *(("dropout",) if pictures else OF_PICTURES),
+        *(("dropout",) if pictures else ("mirror",)),
+        *(() if task == "image-classification" else OF_CLASSIFIED_PICTURES),
+        *(() if task == "object-detection" else OF_BOXES),
         *(() if task.endswith("classification") else OF_LABELS),
         *(("class_weights",) if task.startswith("multi-label") else ()),
         *(() if schedule in ("step", None) else OF_STEPS),

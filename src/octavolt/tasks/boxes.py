@@ -3,10 +3,19 @@
 A box from 10 to 20 is 10 pixels wide, as in COCO.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torchvision.ops import batched_nms
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[None]:
+    """Return a block whose arithmetic keeps its precision; fake tensors have none to keep."""
+    if device.type == "meta":
+        return nullcontext()
+    return torch.autocast(device.type, enabled=False)
 
 
 def exact(boxes: Float[Tensor, "*boxes 4"]) -> Float[Tensor, "*boxes 4"]:

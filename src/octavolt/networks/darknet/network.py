@@ -12,7 +12,7 @@ from octavolt.contract import Network, Shape
 from octavolt.networks.darknet.cfg import Config, with_anchors, with_classes, write_cfg
 from octavolt.networks.darknet.layers import Body, Convolutional, Head
 from octavolt.networks.darknet.losses import gathered, head_losses
-from octavolt.tasks.boxes import non_maximum_suppression
+from octavolt.tasks.boxes import non_maximum_suppression, without_autocast
 from octavolt.tasks.object_detection import DetectionBatch, Detections, Limits
 
 EVALUATION = Limits(score=0.001, overlap=0.45, most=100)
@@ -62,7 +62,7 @@ class DarknetDetector(Network):
         truths = gathered([one.boxes for one in batch.scenes], [one.labels for one in batch.scenes])
         size = (batch.images.shape[2], batch.images.shape[3])
         totals: dict[str, Tensor] = {}
-        with torch.autocast(batch.images.device.type, enabled=False):
+        with without_autocast(batch.images.device):
             for head, features in zip(self.body.heads(), maps, strict=True):
                 raw = separated(head, features)
                 boxes = boxes_of(head, raw, size)
