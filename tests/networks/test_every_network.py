@@ -51,10 +51,12 @@ def test_parameter_count_is_the_published_one(entry: Entry) -> None:
 def test_forward_work_is_the_published_one(entry: Entry) -> None:
     if entry.name.startswith("faster-rcnn"):
         pytest.skip("its proposals are chosen by numbers, which no fake tensor has")
-    with torch.device("meta"):
+    # torchvision makes default boxes on the CPU, whatever the device of the rest.
+    device = "cpu" if entry.name.startswith("ssd") else "meta"
+    with torch.device(device):
         network = entry.build(entry.published_shape).eval()  # some are tried while they are built
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        network(*[one.to("meta") for one in entry.example_inputs(1)])
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        network(*[one.to(device) for one in entry.example_inputs(1)])
     assert counter.get_total_flops() == 2 * entry.forward_multiply_adds
 
 
