@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from octavolt.tasks.average_precision import DetectionScore, voc_precisions
+from octavolt.tasks.average_precision import DetectionScore, averages
 from octavolt.tasks.object_detection import DetectionBatch, Detections, Frame, Scene, Truth
 
 CLASSES = ("cat", "dog", "owl")
@@ -195,10 +195,10 @@ def test_difficult_boxes_count_neither_way_in_voc() -> None:
     boxes = [[0, 0, 50, 50], [100, 100, 200, 200]]
     detections = [found(boxes, [0.8, 0.9], [0, 0])]
     score = scored([truth(boxes, [0, 0], difficult=[False, True])], detections)
-    assert voc_precisions(score.table(), 3).tolist() == [1.0, -1.0, -1.0]
+    assert [averages(score.table(), label).voc for label in range(3)] == pytest.approx([1.0, float("nan"), float("nan")], nan_ok=True)
     score = scored([truth(boxes, [0, 0])], [found([boxes[0], boxes[0]], [0.9, 0.8], [0, 0])])
     # The second finding of the same box is a false one.
-    assert voc_precisions(score.table(), 3)[0] == 0.5
+    assert averages(score.table(), 0).voc == 0.5
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
