@@ -67,14 +67,19 @@ def batch(truths: Sequence[Truth], first: int = 0) -> DetectionBatch:
 
 
 def made(seed: int, *, pictures: int = 8) -> tuple[list[Truth], list[Detections]]:
-    """Return random pictures: some empty, with crowds, equal scores, and more than 100 boxes."""
+    """Return random pictures: some empty, with crowds, equal scores, and more than 100 boxes.
+
+    True boxes come in pairs that overlap, so that a found one must choose.
+    """
     random = np.random.default_rng(seed)
     truths, detections = [], []
     for picture in range(pictures):
         count = int(random.integers(0, 9))
         first = random.uniform(0, 250, (count, 2)).round(1)
         corners = np.concatenate([first, first + random.uniform(4, 140, (count, 2)).round(1)], 1)
+        corners[1::2] = corners[:-1:2] + random.uniform(0, 8, (count // 2, 4)).round(1)
         labels = random.integers(0, 2 if seed % 2 else 3, count)
+        labels[1::2] = labels[:-1:2]
         crowd = random.random(count) < 0.15
         truths.append(truth(corners.tolist(), labels.tolist(), crowd.tolist()))
         near = corners + random.normal(0, 6, corners.shape)
