@@ -47,7 +47,7 @@ def test_loss_of_boxes_has_no_unit(page: str) -> None:
 
 
 def test_classes_stand_with_the_worst_first(page: str) -> None:
-    table = page.split("Classes, the worst first")[1].split("</table>")[0]
+    table = page.split("Classes, the worst first")[1].split("</table>", maxsplit=1)[0]
     shown = re.findall(r'<span class="name" title="(\w+)">', table)
     rows = box_evaluation()["metrics"]["boxes_per_class"]
     assert shown == [one["class"] for one in sorted(rows, key=lambda one: one["ap50"])]
