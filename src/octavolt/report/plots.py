@@ -182,7 +182,8 @@ def precision_recall_plot(rows: Sequence[Row], name: str) -> Markup | None:
         axes.set(xlim=(0, 1.01), ylim=(0, 1.03), xlabel="recall", ylabel="precision")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(per_cent)
-        axes.legend(loc="lower left", frameon=False)
+        # Where there is room: good curves are above and on the right, bad ones below on the left.
+        axes.legend(loc="best", frameon=False)
 
     return plot(draw, name=name, title="Precision against recall", size=(380, 300))
 
