@@ -30,6 +30,7 @@ from octavolt.errors import OctavoltError
 from octavolt.networks.opened import Opened
 from octavolt.ranks import Rank
 from octavolt.runs import SCHEMA, read_fields, read_json, write_json
+from octavolt.tasks.object_detection import Detections
 
 BATCH_SIZES = {"cpu": 32, "cuda": 128}
 """Boundaries of batches are fixed, so that on any number of ranks each batch is the same."""
@@ -79,7 +80,8 @@ def score_split(
         with machine.autocast():
             outputs = network(*batch.inputs)
         decoded = network.decode(outputs)
-        check_numbers(decoded if isinstance(decoded, Tensor) else outputs)
+        # Boxes are dropped by their scores, and what is no number is less than none.
+        check_numbers(decoded if isinstance(decoded, Tensor) else [outputs, decoded])
         score.update(decoded, batch)
         wrong = task.mistakes(decoded, batch, loaded.places.indices, classes)
         mistakes = surest(mistakes + wrong)
@@ -100,7 +102,12 @@ def check_numbers(outputs: Any) -> None:
 
     The greatest tells: it is infinite or no number if one is. What is masked is minus infinity.
     """
-    if isinstance(outputs, Tensor) and not bool(outputs.amax().isfinite()):
+    if isinstance(outputs, list | tuple):
+        for one in outputs:
+            check_numbers(one)
+    elif isinstance(outputs, Detections):
+        check_numbers(outputs.scores)
+    elif isinstance(outputs, Tensor) and outputs.numel() and not outputs.amax().isfinite():
         raise OctavoltError(
             "The training went astray: what the network says is no longer a finite number. Train "
             "anew with a tenth of the --learning-rate, --clip 1, or --precision fp32."

@@ -1,8 +1,17 @@
+import re
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from octavolt.report.plots import classes_a_point, plain, pooled, scaled
+from octavolt.report.plots import (
+    classes_a_point,
+    plain,
+    pooled,
+    precision_recall_plot,
+    scaled,
+)
+from octavolt.report.rows import Row
 
 
 def test_pooling_adds_neighbours() -> None:
@@ -48,3 +57,19 @@ def test_metric_that_falls_manyfold_has_a_logarithmic_axis(
 )
 def test_ticks_are_plain_numbers(number: float, words: str) -> None:
     assert plain(number) == words
+
+
+@pytest.mark.parametrize(("reached", "share"), [(95, 1.0), (60, 0.1)])
+def test_names_of_curves_do_not_lie_on_them(reached: int, share: float) -> None:
+    precisions = [share] * reached + [0.0] * (101 - reached)
+    row = Row(values={"class": "cell", "precisions": precisions}, place="here")
+    drawn = precision_recall_plot([row], "precision")
+    assert drawn is not None
+    # The plot is 300 points high; its axis goes from the top of 10 to the bottom of 260.
+    heights = [
+        float(height)
+        for height in re.findall(r'y="([\d.]+)"[^>]*>(?:cell|mean of classes)<', drawn)
+    ]
+    curve = 10 + 250 * (1 - share / 1.03)
+    assert len(heights) == 2
+    assert all(abs(height - curve) > 12 for height in heights)

@@ -112,6 +112,7 @@ class EvaluationView:
     """What a sample is called."""
     measured: str
     """How much was measured: '180 pictures'."""
+    finds_boxes: bool
     headline: Headline
     others: tuple[Headline, ...]
     parts: tuple[Part, ...]
@@ -121,6 +122,7 @@ class EvaluationView:
     box_classes: tuple[BoxRow, ...]
     """The worst first; empty where nothing is boxed."""
     precision_recall: Markup | None
+    """Of the boxes."""
     absent: int
     """Classes without a sample in the split."""
     names: tuple[str, ...]
@@ -153,6 +155,7 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
         split=found.split,
         noun=nouns(found.task).sample,
         measured=measured(found),
+        finds_boxes=found.finds_boxes,
         headline=headline(found, found.primary_metric),
         others=tuple(headline(found, name) for name in other_metrics(found)),
         parts=parts(found),
@@ -179,6 +182,9 @@ def evaluation_view(found: Evaluation, number: int) -> EvaluationView:
 
 def measured(found: Evaluation) -> str:
     """Return how much was measured, in what the metrics are means over."""
+    if found.finds_boxes:
+        boxes = counted(found.metrics.whole("boxes"), "box", "boxes")
+        return f"{boxes} in {counted(samples_of(found), nouns(found.task).sample)}"
     if "tokens" not in found.metrics.values:
         return counted(samples_of(found), nouns(found.task).sample)
     hidden = "hidden " if found.task == "masked-language-modeling" else ""

@@ -74,6 +74,11 @@ class Evaluation:
     samples_per_second: float | None
     mistakes: tuple[Mistake, ...]
 
+    @property
+    def finds_boxes(self) -> bool:
+        """Whether boxes were looked for."""
+        return "boxes_per_class" in self.metrics.values
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunFiles:
@@ -194,6 +199,7 @@ def evaluation(row: Row) -> Evaluation:
     """Return one entry of evaluation.json."""
     metrics, classes = row.row("metrics"), row.texts("classes")
     check_confusion(metrics, len(classes))
+    check_curves(metrics)
     return Evaluation(
         data=row.text("data"),
         split=row.text("split"),
@@ -216,6 +222,18 @@ def check_confusion(metrics: Row, class_count: int) -> None:
         raise OctavoltError(
             f"{metrics.place}: 'confusion' must have {class_count} rows of {class_count} counts, "
             "one a class. Measure again: octavolt evaluate"
+        )
+
+
+def check_curves(metrics: Row) -> None:
+    """Raise unless the precisions of all classes of boxes are at the same recalls."""
+    curves = [row.shares("precisions") for row in metrics.rows("boxes_per_class")]
+    lengths = sorted({len(one) for one in curves if one})
+    if len(lengths) > 1:
+        raise OctavoltError(
+            f"{metrics.place}: the 'precisions' of a class in 'boxes_per_class' are {lengths[0]}, "
+            f"those of another {lengths[-1]}; they must be as many. Measure again: "
+            "octavolt evaluate"
         )
 
 

@@ -54,6 +54,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         # Figures of the main one stand in the verdict: it needs no section for them alone.
         "evaluations": [one for one in evaluations if one.has_details or one is not main],
         "most_classes_open": MOST_CLASSES_OPEN,
+        "most_curves": len(plots.CLASS_COLOURS),
         "command": resolved.command(
             run.settings, run.folder, has_gpus=bool(run.environment.get("gpus"))
         ),
@@ -85,7 +86,8 @@ def curves(run: RunFiles) -> list[Mapping[str, Any]]:
     if run.steps or has_val_loss:
         key = [("first", "training (faint: each logged step)")] if run.steps else []
         key += [("second", "validation")] if has_val_loss else []
-        found.append(curve(loss_title(unit), plots.loss_plot(run.steps, run.epochs), key))
+        title = loss_title(run.settings.values.get("task"), unit)
+        found.append(curve(title, plots.loss_plot(run.steps, run.epochs), key))
     if has_val:
         key = [("second", "validation"), ("ring", "best epoch, whose weights were kept")]
         found.append(curve(metric(name).label, plots.metric_plot(run.epochs, name), key))
@@ -101,8 +103,10 @@ def curves(run: RunFiles) -> list[Mapping[str, Any]]:
     return found
 
 
-def loss_title(unit: str) -> str:
-    """Return the name of the loss, with what it is a mean over where that is not a sample."""
+def loss_title(task: object, unit: str) -> str:
+    """Return the name of the loss, with its unit and what it is a mean over but for a sample."""
+    if task == "object-detection":  # nats of classes and squares of distances together
+        return "Loss"
     return "Loss in nats a token" if unit == "token" else "Loss in nats"
 
 

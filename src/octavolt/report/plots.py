@@ -20,6 +20,8 @@ FEW_POINTS = 40
 """Up to which each point gets a dot."""
 LEAST_TOP_FRACTION = 0.05
 """Of the upright axis of a share of the time."""
+CLASS_COLOURS = RUN_COLOURS[1:]
+"""Of classes beside their mean: of so many each has a curve."""
 MOST_HEAT_POINTS = 125
 """Of a heat map, on each side: smaller points can't be seen."""
 VAL_LOSSES = ("negative_log_likelihood_nats", "nats_per_token")
@@ -162,7 +164,7 @@ def calibration_plot(bins: Sequence[Row], name: str) -> Markup:
 
 
 def precision_recall_plot(rows: Sequence[Row], name: str) -> Markup | None:
-    """Return the precision at each recall, at an overlap of 0.5: the five worst classes by name.
+    """Return the precision at each recall, at an overlap of 0.5: the first classes by name.
 
     The thick line is the mean over all classes that have boxes.
     """
@@ -173,14 +175,15 @@ def precision_recall_plot(rows: Sequence[Row], name: str) -> Markup | None:
     recalls = np.linspace(0, 1, len(next(iter(known.values()))))
 
     def draw(axes: Axes) -> None:
-        for shade, (label, values) in zip(RUN_COLOURS[1:], known.items(), strict=False):
+        for shade, (label, values) in zip(CLASS_COLOURS, known.items(), strict=False):
             axes.plot(recalls, values, color=COLOURS[shade], linewidth=1.2, label=label[:24])
         mean = np.mean([*known.values()], axis=0)
         axes.plot(recalls, mean, color=COLOURS["first"], linewidth=2.4, label="mean of classes")
         axes.set(xlim=(0, 1.01), ylim=(0, 1.03), xlabel="recall", ylabel="precision")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(per_cent)
-        axes.legend(loc="lower left", frameon=False)
+        # Where there is room: good curves are above and on the right, bad ones below on the left.
+        axes.legend(loc="best", frameon=False)
 
     return plot(draw, name=name, title="Precision against recall", size=(380, 300))
 

@@ -127,13 +127,13 @@ def evaluation_remarks(run: RunFiles) -> list[str]:
     if found is None:
         return []
     noun = nouns(found.task).sample
-    rows = found.metrics.rows("per_class")
-    absent = [row.text("class") for row in rows if row.whole("samples") == 0]
+    absent = absent_classes(found)
+    missing = "box" if found.finds_boxes else noun
     lines = []
     if absent:
         some = ", ".join(absent[:5]) + (", …" if len(absent) > 5 else "")
         lines.append(
-            f"{counted(len(absent), 'class', 'classes')} without a {noun} in the {found.split} "
+            f"{counted(len(absent), 'class', 'classes')} without a {missing} in the {found.split} "
             f"split: {some}. Nothing is known of them."
         )
     samples = found.metrics.whole("samples")
@@ -141,6 +141,16 @@ def evaluation_remarks(run: RunFiles) -> list[str]:
     if 0 < samples < FEW_SAMPLES and "tokens" not in found.metrics.values:
         lines.append(f"{counted(samples, noun)} are few: {little_proof(found)}.")
     return lines
+
+
+def absent_classes(found: Evaluation) -> list[str]:
+    """Return the classes of which there was nothing to be told or found."""
+    if found.finds_boxes:
+        rows = found.metrics.rows("boxes_per_class")
+        there = {row.text("class") for row in rows if row.whole("boxes")}
+        return [name for name in found.classes if name not in there]
+    rows = found.metrics.rows("per_class")
+    return [row.text("class") for row in rows if row.whole("samples") == 0]
 
 
 def little_proof(found: Evaluation) -> str:

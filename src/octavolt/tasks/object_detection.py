@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from octavolt.contract import Batch, Mistake, ReadyBatch
-from octavolt.tasks.boxes import clipped, intersection_over_union
+from octavolt.tasks.boxes import clipped
+from octavolt.tasks.matching import SIZES, Annotated, Found, coco_hits
 
 SURE = 0.25
 """The score from which on people are shown a box."""
@@ -197,23 +198,19 @@ def mistakes(
 ) -> list[Mistake]:
     """Return the pictures in which boxes of a score of 0.25 or more are missing or too many.
 
-    Instead of a probability stands the share of wrong ones among all that are true or found.
+    Instead of a probability stands the share of these among all that are true or found.
     """
     result = []
     for one, scene, index in zip(found, batch.scenes, indices, strict=True):
-        assert scene.truth is not None
-        own = restored(one, scene.frame)
-        sure = own.scores >= SURE
-        own = Detections(boxes=own.boxes[sure], scores=own.scores[sure], labels=own.labels[sure])
-        hits = hit_count(own, scene.truth)
-        wanted = scene.truth.labels[~scene.truth.crowd]
-        wrong = len(wanted) + len(own.labels) - 2 * hits
+        assert scene.truth is not None, "there is nothing to compare with"
+        own = sure(restored(one, scene.frame))
+        right, wrong = compared(own, scene.truth)
         if wrong:
             result.append(
                 Mistake(
-                    probability=wrong / (wrong + hits),
+                    probability=wrong / (wrong + right),
                     index=int(index),
-                    label=in_words(wanted, classes),
+                    label=in_words(scene.truth.labels[~idle(scene.truth)], classes),
                     predicted=in_words(own.labels, classes),
                     marks=own,
                 )
@@ -221,16 +218,41 @@ def mistakes(
     return result
 
 
-def hit_count(found: Detections, truth: Truth) -> int:
-    """Return how many true boxes were found with the right class, at an overlap of 0.5."""
-    overlaps = intersection_over_union(found.boxes.double(), truth.boxes.double())
-    fits = (overlaps >= 0.5) & (found.labels[:, None] == truth.labels) & ~truth.crowd
-    taken: set[int] = set()
-    for row in range(len(found.labels)):
-        free = [place for place in fits[row].nonzero()[:, 0].tolist() if place not in taken]
-        if free:
-            taken.add(max(free, key=lambda place: float(overlaps[row, place])))
-    return len(taken)
+def sure(found: Detections) -> Detections:
+    """Return the boxes that people are shown."""
+    kept = found.scores >= SURE
+    return Detections(boxes=found.boxes[kept], scores=found.scores[kept], labels=found.labels[kept])
+
+
+def idle(truth: Truth) -> Bool[Tensor, " boxes"]:
+    """Return which boxes count neither as found nor as missed."""
+    return truth.crowd | truth.difficult
+
+
+def compared(found: Detections, truth: Truth) -> tuple[int, int]:
+    """Return how many boxes are found, and how many are missed or too many.
+
+    By COCO's rule at an overlap of 0.5; those that are difficult count as little as crowds.
+    """
+    # Boxes of one class go together, as otherwise those of one picture do.
+    order, true_order = (one.labels.argsort(stable=True) for one in (found, truth))
+    crowd = idle(truth)[true_order].numpy()
+    hits = coco_hits(
+        Found(
+            groups=found.labels[order].numpy(),
+            scores=found.scores[order].double().numpy(),
+            corners=found.boxes[order].double().numpy(),
+        ),
+        Annotated(
+            groups=truth.labels[true_order].numpy(),
+            corners=truth.boxes[true_order].double().numpy(),
+            crowd=crowd,
+            difficult=crowd,
+            areas=truth.areas[true_order].double().numpy(),
+        ),
+    )[SIZES.index("all"), 0]
+    right = int((hits == 1).sum())
+    return right, int((~crowd).sum()) - right + int((hits == -1).sum())
 
 
 def in_words(labels: Int[Tensor, " boxes"], classes: Sequence[str]) -> str:
