@@ -94,7 +94,7 @@ def refused(octavolt: Octavolt, *arguments: object) -> str:
         ),
         (
             ["predict", "some-run", "x.png", "--format", "jsonlines"],
-            "No format is named 'jsonlines'. Did you mean 'jsonl'? Known: table, jsonl, csv.",
+            "No format is named 'jsonlines'. Did you mean 'jsonl'? Known: table, jsonl, csv, coco.",
         ),
         (
             ["predict", "some-run", "x.png"],

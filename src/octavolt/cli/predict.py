@@ -3,27 +3,48 @@
 import csv
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from octavolt.cli.boxes_out import (
+    asker,
+    drawing,
+    in_place,
+    limit_boxes,
+    new_folder,
+    refuse_flags,
+    tiled_pictures,
+    write_boxes,
+    write_coco,
+)
+from octavolt.cli.named import on_one_line, shown
+from octavolt.cli.video_out import Wish, are_videos, predict_videos
 from octavolt.errors import OctavoltError, UnknownNameError
 
-FORMS = ("table", "jsonl", "csv")
+FORMS = ("table", "jsonl", "csv", "coco")
 
 
 def predict(
     run: Annotated[str, typer.Argument(help="A run folder, its name or latest; or a network.")],
     inputs: Annotated[
-        list[str] | None, typer.Argument(help="Files, folders, patterns, or -: standard input.")
+        list[str] | None,
+        typer.Argument(
+            help="Files, folders, patterns, or -: standard input. For a detector also a video, a "
+            "camera's number or an address, such as rtsp://."
+        ),
     ] = None,
     weights: Annotated[
         str | None,
         typer.Option(help="With a network: published ones, a file, a folder or a run."),
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="table, jsonl or csv.")] = "table",
+    form: Annotated[
+        str, typer.Option("--format", help="table, jsonl, csv, or coco for boxes.")
+    ] = "table",
     text: Annotated[
         list[str] | None, typer.Option("--text", help="A text itself; may be said repeatedly.")
     ] = None,
@@ -41,6 +62,15 @@ def predict(
     ] = None,
     only: Annotated[
         str | None, typer.Option("--classes", help="Boxes of these alone, commas between.")
+    ] = None,
+    tile: Annotated[
+        bool, typer.Option("--tile", help="Look for boxes in parts of large pictures, too.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Play a video at its speed; drop frames if need be.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(help="A new folder for pictures or a video with boxes drawn.")
     ] = None,
     precision: Annotated[str, typer.Option(help="auto, fp16, bf16 or fp32.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -66,38 +96,34 @@ def predict(
     if text and opened.task.modality != "text":
         raise OctavoltError(f"--text is for networks of texts; {opened.entry.name} takes pictures.")
     limits = {"score": score, "overlap": overlap, "most": max_boxes, "classes": only}
-    limit_boxes(opened, {name: value for name, value in limits.items() if value is not None})
+    chosen = {name: value for name, value in limits.items() if value is not None}
+    wish = Wish(live=live, output=output, form=form, as_json=as_json)
+    if opened.task.modality != "boxes":
+        refuse_flags(opened, chosen, tile=tile, live=live, output=output, coco=form == "coco")
+    else:
+        limit_boxes(opened, chosen)
+        if are_videos(inputs or [], live=live):
+            ask = asker(opened, tile=tile, batch_size=batch)
+            predict_videos(opened, ask, inputs or [], wish)
+            return
     said = [Input(name=f"text {place}", content=one) for place, one in enumerate(text or (), 1)]
     results = predicted(opened, inputs or [], batch_size=batch, others=said)
-    writers = {"table": write_table, "jsonl": write_lines, "csv": write_csv}
+    if tile:
+        results = tiled_pictures(opened, inputs or [], batch_size=batch)
+    if output is not None:
+        results = drawing(results, opened, new_folder(output, inputs or []), inputs or [])
+    writers: dict[str, Callable[..., tuple[int, int]]] = {
+        "table": write_table,
+        "jsonl": write_lines,
+        "csv": write_csv,
+        "coco": partial(write_coco, opened.classes),
+    }
     total, failed = (write_document if as_json else writers[form])(results, top)
     if total == 0:
         raise OctavoltError(f"No {sample} was found in {', '.join(inputs or ())}.")
     if failed:
         print(f"octavolt: {failed} of {total} could not be answered.", file=sys.stderr)
         sys.exit(2)
-
-
-def limit_boxes(opened: Any, said: dict[str, Any]) -> None:
-    """Set which boxes a detector keeps; of other networks nothing may be said about boxes."""
-    from dataclasses import replace
-
-    from octavolt.tasks.object_detection import SURE
-
-    if opened.task.modality != "boxes":
-        if said:
-            raise OctavoltError(
-                "--score, --overlap, --max-boxes and --classes are for detectors; "
-                f"{opened.entry.name} finds no boxes. Leave them away."
-            )
-        return
-    if "classes" in said:
-        names = [one.strip() for one in said["classes"].split(",") if one.strip()]
-        for name in names:
-            if name not in opened.classes:
-                raise UnknownNameError("class", name, opened.classes)
-        said["classes"] = tuple(opened.classes.index(name) for name in names)
-    opened.network.limits = replace(opened.network.limits, **{"score": SURE} | said)
 
 
 def write_table(results: Iterable[Any], top: int) -> tuple[int, int]:
@@ -159,22 +185,6 @@ def write_csv(results: Iterable[Any], top: int) -> tuple[int, int]:
     return total, failed
 
 
-def write_boxes(writer: Any, results: Iterable[Any]) -> tuple[int, int]:
-    """Print a row a box; a picture without any has one row."""
-    writer.writerow(["file", "label", "score", "xmin", "ymin", "xmax", "ymax", "error"])
-    total = failed = 0
-    for one in results:
-        total += 1
-        failed += one.answer is None
-        boxes = one.answer["boxes"] if one.answer else []
-        for each in boxes:
-            row = [shown(one.file), each["label"], f"{each['score']:.6f}", *each["box"], ""]
-            writer.writerow(row)
-        if not boxes:
-            writer.writerow([shown(one.file), *[""] * 6, one.error or ""])
-    return total, failed
-
-
 def row_of(one: Any, top: int) -> dict[str, Any]:
     """Return one prediction, ready for JSON."""
     if one.answer is None:
@@ -192,12 +202,6 @@ def best(one: Any, top: int) -> list[dict[str, Any]]:
     return list(one.answer.get("top", [])[:top]) or [each["top"][0] for each in hidden[:top]]
 
 
-def in_place(box: dict[str, Any]) -> str:
-    """Return a box on one line: its label, its score and its corners in pixels."""
-    corners = " ".join(f"{side:.0f}" for side in box["box"])
-    return f"{on_one_line(str(box['label']))} {100 * box['score']:.0f} % ({corners})"
-
-
 def words(answer: dict[str, Any]) -> str:
     """Return a label, a token or an answer, on one line."""
     if "label" in answer:
@@ -205,15 +209,3 @@ def words(answer: dict[str, Any]) -> str:
     if "token" in answer:
         return repr(str(answer["token"]))
     return on_one_line(str(answer["answer"])) or "(no answer)"
-
-
-def shown(file: str) -> str:
-    """Return a file name that can be printed, whatever bytes it holds."""
-    return file.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def on_one_line(file: str) -> str:
-    """Return a file name that keeps to its line, and leaves the terminal as it is."""
-    return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in shown(file)
-    )
