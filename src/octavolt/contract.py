@@ -340,7 +340,11 @@ class Published:
     file: str
     """Its name in torch's cache; the digits are the start of its SHA-256."""
     classes: Callable[[], tuple[str, ...]]
+    """None of a backbone's weights."""
     licence: str
+    converted: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]] | None = None
+    """Turns the file's tensors into the body's or, of another network's, into some of them; None
+    where they are the body's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,10 @@ LABELLING = (
 )
 
 
+def parts_of(outputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
 def ready(entry: Entry, task: Task, count: int = 8) -> ReadyBatch:
     return BATCHES[task.name](entry, count).to(torch.device("cpu"))
 
@@ -49,14 +53,9 @@ def test_parameter_count_is_the_published_one(entry: Entry) -> None:
 
 @each_entry
 def test_forward_work_is_the_published_one(entry: Entry) -> None:
-    if entry.name.startswith("faster-rcnn"):
-        pytest.skip("its proposals are chosen by numbers, which no fake tensor has")
-    # torchvision makes default boxes on the CPU, whatever the device of the rest.
-    device = "cpu" if entry.name.startswith("ssd") else "meta"
-    with torch.device(device):
-        network = entry.build(entry.published_shape).eval()  # some are tried while they are built
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        network(*[one.to(device) for one in entry.example_inputs(1)])
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        network = entry.build(entry.published_shape).eval()
+        network(*[one.to("meta") for one in entry.example_inputs(1)])
     assert counter.get_total_flops() == 2 * entry.forward_multiply_adds
 
 
@@ -91,10 +90,11 @@ def test_answers_of_a_batch_are_those_of_each_alone(entry: Entry, task: Task) ->
     network = entry.build_tiny(shape(task)).eval()
     inputs = ready(entry, task, 3).inputs
     with torch.inference_mode():
-        together = network(*inputs)
-        alone = torch.cat([network(*[one[row : row + 1] for one in inputs]) for row in range(3)])
+        together = parts_of(network(*inputs))
+        alone = [parts_of(network(*[one[row : row + 1] for one in inputs])) for row in range(3)]
     # Products of another batch size may add in another order.
-    assert_close(together, alone, rtol=1e-4, atol=1e-5)
+    for whole, parts in zip(together, zip(*alone, strict=True), strict=True):
+        assert_close(whole, torch.cat(parts), rtol=1e-4, atol=1e-5)
 
 
 @each_task
@@ -164,8 +164,8 @@ def test_published_file_tells_its_digest(entry: Entry) -> None:
             assert len(digits) == 8
             plain = published.file.replace(f"-{digits}", "") if entry.read_file else published.file
             assert published.address.endswith(plain)
-            count = entry.published_shape.classes
-            assert len(published.classes()) == count
+            # A backbone's weights know none.
+            assert len(published.classes()) in {0, entry.published_shape.classes}
 
 
 @each_entry

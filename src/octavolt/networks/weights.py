@@ -39,7 +39,9 @@ class Weights:
     folder: Path | None = None
     """Where they lie, if in a folder that tells more: their sizes, their tokenizer."""
     sizes: Mapping[str, Any] = field(default_factory=dict)
-    """What config.json of that folder says."""
+    """What config.json of that folder says, or what the tensors show."""
+    partial: bool = False
+    """Whether they are meant for a part of the network, such as its backbone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,9 @@ def read_weights(entry: Entry, named: str) -> Weights:
         return read_published(entry, published)
     path = Path(named).expanduser()
     if path.is_file():
-        return Weights(tensors=read_file(entry, path), classes=None, source=path.name)
+        given = [one for one in entry.weights.values() if isinstance(one, Published)]
+        known = next((one for one in given if one.file == path.name), None)
+        return shown(read_file(entry, path), None, path.name, known)
     if (path / "config.json").is_file() and not (path / "settings.json").is_file():
         return read_folder(path)
     if path.exists() or (Path("runs") / named).exists() or named == "latest":
@@ -167,8 +171,30 @@ def read_published(entry: Entry, published: Published) -> Weights:
                 f"{why}. Fetch it elsewhere and put it into {folder}, or give its path with "
                 "--weights."
             ) from error
+    return shown(read_file(entry, path), published.classes() or None, published.name, published)
+
+
+def shown(
+    tensors: Mapping[str, Tensor],
+    classes: tuple[str, ...] | None,
+    source: str,
+    published: Published | None,
+) -> Weights:
+    """Return the weights of a file, which is a published one or any other.
+
+    Norms that count no batches were frozen when they were saved.
+    """
+    convert = published.converted if published is not None else None
+    if convert is not None:
+        tensors = convert(tensors)
+    ends = {name.rpartition(".")[2] for name in tensors}
+    frozen = "running_var" in ends and "num_batches_tracked" not in ends
     return Weights(
-        tensors=read_file(entry, path), classes=published.classes(), source=published.name
+        tensors=tensors,
+        classes=classes,
+        source=source,
+        sizes={"frozen_norms": True} if frozen else {},
+        partial=convert is not None,
     )
 
 
@@ -287,8 +313,9 @@ def fitting(network: Network, weights: Weights, classes: Sequence[str]) -> Taken
             taken.append(name)
         else:
             missing.append(name)
-    if len(taken) < MATCHING_FRACTION * len(own):
-        raise OctavoltError(another_networks(weights, len(taken), len(own)))
+    wanted = len(weights.tensors) if weights.partial else len(own)
+    if len(taken) < MATCHING_FRACTION * wanted:
+        raise OctavoltError(another_networks(weights, len(taken), wanted))
     return Taken(
         taken=tuple(taken),
         replaced=tuple(replaced),
