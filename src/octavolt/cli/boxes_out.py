@@ -260,5 +260,5 @@ def category_ids(classes: Sequence[str]) -> dict[str, int]:
     from octavolt.networks import coco
 
     if tuple(classes) == coco.classes():
-        return {name: coco.categories().index(name) for name in classes}
+        return {name: coco.numbered().index(name) + 1 for name in classes}
     return {name: place for place, name in enumerate(classes, 1)}

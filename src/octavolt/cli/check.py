@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,13 @@ def check(
         str | None, typer.Option(help="What stands between several labels of one text.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the splits that octavolt makes.")] = 0,
+    write: Annotated[
+        str | None,
+        typer.Option(help="Write pictures and boxes anew as coco, voc, yolo or csv; see --output."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="New folder for --write; pictures are linked or copied.")
+    ] = None,
     all_rows: Annotated[bool, typer.Option("--all", help="Show every fault.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -33,6 +41,7 @@ def check(
     from octavolt.hardware.cpu import read_cpu
     from octavolt.tasks import find
 
+    check_flags(write, output)
     chosen = find(task or task_of(data))
     modality = MODALITIES[chosen.modality]
     said = Reading(
@@ -46,6 +55,38 @@ def check(
         print_result(found, result, modality.sample, most=None if all_rows else MOST_ROWS)
     if any(one.stops for one in result.faults):
         sys.exit(2)
+    if write is not None and output is not None:
+        write_anew(result.usable(found), write, output)
+
+
+def check_flags(write: str | None, output: Path | None) -> None:
+    """Raise unless what to write and where are given together, and can be, before all is read."""
+    from octavolt.data.boxes.written import check_target
+    from octavolt.errors import OctavoltError
+
+    if (write is None) != (output is None):
+        given, other = ("--write", "--output") if output is None else ("--output", "--write")
+        raise OctavoltError(
+            f"{given} needs {other}: --write FORMAT --output FOLDER writes the boxes anew."
+        )
+    if write is not None and output is not None:
+        check_target(output, write)
+
+
+def write_anew(data: Any, form: str, folder: Path) -> None:
+    """Write pictures and boxes in another format, and say on standard error how many."""
+    from octavolt.cli.show import Counting
+    from octavolt.data.boxes.written import write_boxes
+    from octavolt.units import counted
+
+    done = write_boxes(data, folder, form, progress=Counting("written"))
+    left_out = counted(done.crowds_left_out, "box around a crowd", "boxes around a crowd")
+    more = f"; {left_out} left out, which {form} can't tell" if done.crowds_left_out else ""
+    print(
+        f"{counted(done.pictures, 'picture')} and {counted(done.boxes, 'box', 'boxes')} written as "
+        f"{form} to {folder}{more}.",
+        file=sys.stderr,
+    )
 
 
 def print_result(found: Any, result: Any, sample: str, *, most: int | None) -> None:

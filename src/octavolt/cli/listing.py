@@ -69,12 +69,17 @@ def size_of(preprocessing: Any) -> str:
 def formats() -> list[dict[str, Any]]:
     """Return a row a data format."""
     from octavolt.data import FORMATS
+    from octavolt.data.boxes.opened import FORMATS as BOX_FORMATS
     from octavolt.data.text.opened import FORMATS as TEXT_FORMATS
 
     return [
         *[
             {"of": "pictures", "format": one.name, "what": one.description}
             for one in FORMATS.values()
+        ],
+        *[
+            {"of": "boxes", "format": one.name, "what": one.description}
+            for one in BOX_FORMATS.values()
         ],
         *[{"of": "text", "format": one.name, "what": one.description} for one in TEXT_FORMATS],
     ]

@@ -1,8 +1,8 @@
 """Data: what samples are, by modality, and how what the user named is opened."""
 
 from octavolt.contract import DataSet, Modality, Reading
+from octavolt.data.boxes import opened
 from octavolt.data.boxes.modality import BOXES
-from octavolt.data.boxes.opened import is_boxes
 from octavolt.data.formats import FORMATS, lasting
 from octavolt.data.picture_modality import PICTURES
 from octavolt.data.text.modality import TEXT
@@ -27,6 +27,6 @@ def open_data(
 
 def task_of(source: str) -> str:
     """Return the task that a data set looks made for; pictures, where it looks like no text."""
-    if is_boxes(source):
+    if opened.kind_of(source):
         return "object-detection"
     return kind_of(source) or "image-classification"

@@ -35,14 +35,18 @@ CFG = ".cfg"
 """What the files end in that describe Darknet's networks."""
 
 
-def find(name: str) -> Entry:
-    """Return the entry of that name, of a Darknet .cfg, or of the module a dotted path names."""
+def find(name: str, run: Path | None = None) -> Entry:
+    """Return the entry of that name, of a Darknet .cfg, or of the module a dotted path names.
+
+    A run has its own copy of a .cfg.
+    """
     typed = name.lower().replace("_", "-")
     typed = SHORT_NAMES.get(typed, typed)
     if typed in ENTRIES:
         return ENTRIES[typed]
     if name.endswith(CFG):
-        return yolov3.darknet_entry(Path(name).expanduser())
+        file = run / yolov3.RUN_CFG if run else Path(name).expanduser()
+        return yolov3.darknet_entry(file, name=Path(name).stem)
     if "." in name:
         return own_entry(name)
     raise UnknownNameError("network", name, ENTRIES)

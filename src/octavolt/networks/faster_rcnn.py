@@ -28,6 +28,7 @@ from torchvision.models.resnet import Bottleneck, ResNet
 from torchvision.ops import FrozenBatchNorm2d
 
 from octavolt.contract import BoxPreprocessing, Entry, Published, Recipe, Shape, Target
+from octavolt.networks import coco
 from octavolt.networks.torchvision_detector import (
     Maps,
     TorchvisionDetector,
@@ -302,11 +303,6 @@ def without_epsilon(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def coco_names() -> tuple[str, ...]:
-    """Return the 90 categories of COCO by their numbers; ten have no name and are never found."""
-    return tuple(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"][1:])
-
-
 def example_inputs(pictures: int) -> tuple[Tensor, Tensor]:
     """Return pictures of 800 x 1066 pixels, as those of 480 x 640 become, padded to cells of 32."""
     return torch.zeros(pictures, 3, 800, 1088), torch.tensor([[800, 1066]] * pictures)
@@ -374,7 +370,7 @@ FASTER_RCNN = Entry(
             name="FasterRCNN_ResNet50_FPN_Weights.COCO_V1",
             address=FasterRCNN_ResNet50_FPN_Weights.COCO_V1.url,
             file="fasterrcnn_resnet50_fpn_coco-258fb6c6.pth",
-            classes=coco_names,
+            classes=coco.numbered,
             licence="BSD-3-Clause, trained on COCO 2017",
             converted=without_epsilon,
         ),
@@ -410,7 +406,7 @@ FASTER_RCNN_MOBILENET = Entry(
             name="FasterRCNN_MobileNet_V3_Large_FPN_Weights.COCO_V1",
             address=FasterRCNN_MobileNet_V3_Large_FPN_Weights.COCO_V1.url,
             file="fasterrcnn_mobilenet_v3_large_fpn-fb6a3cc7.pth",
-            classes=coco_names,
+            classes=coco.numbered,
             licence="BSD-3-Clause, trained on COCO 2017",
         ),
         "imagenet": Published(

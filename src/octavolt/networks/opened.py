@@ -50,7 +50,7 @@ def open_network(
         )
     folder = find_run(named)
     settings = read_fields(folder / "settings.json", network=str, task=str)
-    entry = find(settings["network"])
+    entry = find(settings["network"], folder)
     found = read_run(folder)
     assert found.classes is not None
     chosen = choose_task(entry, settings["task"])

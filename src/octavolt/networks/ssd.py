@@ -24,6 +24,7 @@ from torchvision.models.detection.ssdlite import SSDLiteFeatureExtractorMobileNe
 from torchvision.models.vgg import cfgs, make_layers
 
 from octavolt.contract import BoxPreprocessing, Entry, Published, Recipe, Shape, Target
+from octavolt.networks import coco
 from octavolt.networks.depthwise import quick_on_cpus
 from octavolt.networks.torchvision_detector import (
     TorchvisionDetector,
@@ -371,11 +372,6 @@ def renamed(tensors: Mapping[str, Tensor], prefixes: Mapping[str, str]) -> dict[
     }
 
 
-def coco_names() -> tuple[str, ...]:
-    """Return the 90 categories of COCO by their numbers; ten have no name and are never found."""
-    return tuple(SSD300_VGG16_Weights.COCO_V1.meta["categories"][1:])
-
-
 def example_inputs(size: int, pictures: int) -> tuple[Tensor, Tensor]:
     """Return square pictures that fill the input."""
     return torch.zeros(pictures, 3, size, size), torch.tensor([[size, size]] * pictures)
@@ -457,7 +453,7 @@ SSD300 = Entry(
             name="SSD300_VGG16_Weights.COCO_V1",
             address=SSD300_VGG16_Weights.COCO_V1.url,
             file="ssd300_vgg16_coco-b556d3b4.pth",
-            classes=coco_names,
+            classes=coco.numbered,
             licence="BSD-3-Clause, trained on COCO 2017",
         ),
         "imagenet": Published(
@@ -511,7 +507,7 @@ SSDLITE = Entry(
             name="SSDLite320_MobileNet_V3_Large_Weights.COCO_V1",
             address=SSDLite320_MobileNet_V3_Large_Weights.COCO_V1.url,
             file="ssdlite320_mobilenet_v3_large_coco-a79551df.pth",
-            classes=coco_names,
+            classes=coco.numbered,
             licence="BSD-3-Clause, trained on COCO 2017",
         ),
         "imagenet": Published(

@@ -21,6 +21,8 @@ from octavolt.networks.darknet import (
 )
 from octavolt.tasks.average_precision import TASK
 
+RUN_CFG = "network.cfg"
+"""What the cfg is called in a run folder, where `DarknetDetector.files` puts it."""
 RECIPES = {
     "published": Recipe(
         source="Darknet's own settings for COCO: 500,200 batches of 64 pictures",
@@ -114,14 +116,14 @@ def entry_of(
     )
 
 
-def darknet_entry(path: Path) -> Entry:
-    """Return the entry of a user's own cfg, named like the file."""
+def darknet_entry(path: Path, *, name: str) -> Entry:
+    """Return the entry of a user's own cfg."""
     config = read_cfg(path)
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         network = DarknetDetector(config).eval()
         network(torch.zeros(1, 3, config.height, config.width))
     return entry_of(
-        path.stem,
+        name,
         config,
         tiny=TINY,
         parameter_count=sum(one.numel() for one in network.parameters()),

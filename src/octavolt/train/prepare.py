@@ -315,7 +315,7 @@ def ground(
     run: Path, settings: Settings, checked: Checked, *, machine: Machine, rank: Rank
 ) -> Ground:
     """Return what a run stands on."""
-    entry = find(settings.network)
+    entry = find(settings.network, run)
     task = choose_task(entry, settings.task)
     modality = MODALITIES[task.modality]
     data = modality.open(
@@ -342,7 +342,7 @@ def resume(
     if rank.leads:
         data, checked = look_at(
             settings.data,
-            task=choose_task(find(settings.network), settings.task),
+            task=choose_task(find(settings.network, run), settings.task),
             reading=settings.reading,
             seed=settings.seed,
             skip_damaged=settings.skip_damaged,

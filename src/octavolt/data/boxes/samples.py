@@ -46,11 +46,11 @@ class Boxes:
     def select(self, pictures: NDArray[np.int64]) -> "Boxes":
         """Return only the boxes of those pictures, in that order."""
         counts = np.diff(self.ends, prepend=0)[pictures]
-        rows = np.concatenate(
-            [np.arange(0), *(np.r_[self.rows(one)] for one in pictures.tolist())]
-        ).astype(np.int64)
+        ends = np.cumsum(counts)
+        # Each row is its place among all that are chosen, moved to where its picture's boxes stand.
+        rows = np.arange(counts.sum()) + np.repeat(self.ends[pictures] - ends, counts)
         return Boxes(
-            ends=np.cumsum(counts),
+            ends=ends,
             corners=self.corners[rows],
             labels=self.labels[rows],
             crowd=self.crowd[rows],
@@ -72,16 +72,42 @@ def end_to_end(parts: Sequence[Boxes]) -> Boxes:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Annotated:
+    """Where the annotations of pictures stand."""
+
+    files: tuple[str, ...]
+    file_of: Int64[np.ndarray, " pictures"]
+    """Indices into `files`."""
+    lines: Int64[np.ndarray, " pictures"]
+    """0 where a file has no lines."""
+
+    def select(self, pictures: NDArray[np.int64]) -> "Annotated":
+        """Return only those pictures, in that order; the names are shared."""
+        return Annotated(
+            files=self.files, file_of=self.file_of[pictures], lines=self.lines[pictures]
+        )
+
+    def place(self, picture: int) -> tuple[str, int | None]:
+        """Return file and line."""
+        return self.files[int(self.file_of[picture])], int(self.lines[picture]) or None
+
+
 class BoxedPictures(Stamped):
     """The pictures of one split with their boxes; a picture may have none."""
 
     def __init__(
-        self, pictures: Samples, sizes: Int64[np.ndarray, "pictures 2"], boxes: Boxes
+        self,
+        pictures: Samples,
+        sizes: Int64[np.ndarray, "pictures 2"],
+        boxes: Boxes,
+        annotated: Annotated | None = None,
     ) -> None:
         self.pictures = pictures
         self.sizes = sizes
         """Height and width of each upright picture; zeros where it can't be read."""
         self.boxes = boxes
+        self.annotated = annotated
         self.labels = pictures.labels
         """Zeros: the boxes have the labels."""
 
@@ -101,7 +127,12 @@ class BoxedPictures(Stamped):
     def select(self, indices: NDArray[np.int64]) -> "BoxedPictures":
         """Return only those pictures, in that order."""
         chosen = self.pictures.select(indices)
-        return BoxedPictures(chosen, self.sizes[indices], self.boxes.select(indices))
+        annotated = self.annotated.select(indices) if self.annotated is not None else None
+        return BoxedPictures(chosen, self.sizes[indices], self.boxes.select(indices), annotated)
+
+    def annotation(self, index: int) -> tuple[str, int | None]:
+        """Return file and line of a picture's annotation; its own name if they aren't known."""
+        return self.annotated.place(index) if self.annotated else (self.name(index), None)
 
     def stamps(self) -> UInt64[np.ndarray, " pictures"]:
         """Return a number a picture: another one as soon as its file changes."""
@@ -111,4 +142,4 @@ class BoxedPictures(Stamped):
     def relabelled(self, index: NDArray[np.int64]) -> "BoxedPictures":
         """Return the pictures with the labels that `index` has in place of their boxes'."""
         boxes = replace(self.boxes, labels=index[self.boxes.labels])
-        return BoxedPictures(self.pictures, self.sizes, boxes)
+        return BoxedPictures(self.pictures, self.sizes, boxes, self.annotated)
