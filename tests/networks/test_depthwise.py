@@ -8,15 +8,16 @@ from torch.testing import assert_close
 from octavolt.networks.depthwise import DepthwiseConv2d, quick_on_cpus
 
 
+@pytest.mark.parametrize("side", [3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8])
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 2e-2)])
 def test_gradients_are_those_of_the_library(
-    size: int, stride: int, precision: str, tolerance: float
+    size: int, stride: int, side: int, precision: str, tolerance: float
 ) -> None:
     """In bf16 the library rounds its sums once more: 2^-8 of the largest is 4e-3."""
     torch.manual_seed(0)
-    library = nn.Conv2d(24, 24, 3, stride, padding=1, groups=24, bias=False)
+    library = nn.Conv2d(24, 24, side, stride, padding=side // 2, groups=24, bias=False)
     ours = quick_on_cpus(nn.Sequential(deepcopy(library)))
     assert isinstance(ours[0], DepthwiseConv2d)  # type: ignore[index]
     maps = torch.randn(8, 24, size, size)
@@ -39,7 +40,7 @@ def test_gradients_are_those_of_the_library(
 def test_other_convolutions_stay_what_they_are() -> None:
     body = nn.Sequential(
         nn.Conv2d(8, 8, 3, padding=1),
-        nn.Conv2d(8, 8, 5, padding=2, groups=8, bias=False),
+        nn.Conv2d(8, 8, 7, padding=3, groups=8, bias=False),
         nn.Conv2d(8, 8, 3, padding=1, groups=4, bias=False),
     )
     quick_on_cpus(body)
