@@ -25,6 +25,8 @@ SHORTENED = ["--epochs", "1", "--freeze-epochs", "1", "--image-size", "32", "--b
 """Added to each training of the tour, which is otherwise run as it stands."""
 TEXT = Path("docs/text.md")
 SHORTENED_TEXT = ["--epochs", "1", "--length", "32", "--batch", "512"]
+BOXES = Path("docs/boxes.md")
+SHORTENED_BOXES = ["--epochs", "1", "--image-size", "64", "--batch", "64"]
 SHELL = {"bash", "console", "sh"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -169,6 +171,19 @@ def test_the_page_on_text_works_as_it_is_written(
     ran = sum(run(one, monkeypatch, SHORTENED_TEXT) for block in shell for one in block.commands())
     assert ran >= 9
     assert Path("runs/model/report.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_page_on_boxes_works_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shell = [block for block in blocks(read(BOXES)) if block.language == "bash"]
+    commands = [one.partition(" > ")[0] for block in shell for one in block.commands()]
+    assert sum(run(one, monkeypatch, SHORTENED_BOXES) for one in commands) >= 9
+    drawn = [*Path("drawn").iterdir()]
+    assert len(drawn) == len([*Path("digits-coco/images/test").iterdir()])
 
 
 def run(command: str, monkeypatch: pytest.MonkeyPatch, shortened: list[str]) -> bool:
