@@ -100,7 +100,10 @@ def by_pycocotools(score: DetectionScore, classes: int) -> float:
     from pycocotools.cocoeval import COCOeval
 
     table = score.table()
-    true, found = table.true_corners(), table.corners()
+    areas = table.true[:, 8].copy().view(np.float64)
+    true = table.true[:, 4:8].copy().view(np.float64)
+    fractions = table.found[:, 2:].astype(np.int32).view(np.float32).astype(np.float64)
+    scores, found = fractions[:, 0], fractions[:, 1:]
     data = COCO()
     data.dataset = {
         "images": [{"id": int(one)} for one in table.pictures],
@@ -115,7 +118,7 @@ def by_pycocotools(score: DetectionScore, classes: int) -> float:
                 "iscrowd": int(row[2]),
             }
             for number, (row, box, area) in enumerate(
-                zip(table.true, true.tolist(), table.areas().tolist(), strict=True), 1
+                zip(table.true, true.tolist(), areas.tolist(), strict=True), 1
             )
         ],
     }
@@ -126,7 +129,7 @@ def by_pycocotools(score: DetectionScore, classes: int) -> float:
             "bbox": [box[0], box[1], box[2] - box[0], box[3] - box[1]],
             "score": float(value),
         }
-        for row, box, value in zip(table.found, found.tolist(), table.scores(), strict=True)
+        for row, box, value in zip(table.found, found.tolist(), scores, strict=True)
     ]
     with contextlib.redirect_stdout(io.StringIO()):
         data.createIndex()

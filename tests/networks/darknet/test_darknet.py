@@ -3,6 +3,7 @@
 import struct
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -344,3 +345,44 @@ def test_a_header_of_the_first_format_is_read(tmp_path: Path) -> None:
         read_weights(path, config)["layers.0.convolution.weight"],
         body.state_dict()["layers.0.convolution.weight"],
     )
+
+
+@pytest.mark.skipif(
+    not hasattr(cv2.dnn, "readNetFromDarknet"), reason="OpenCV 5 reads no Darknet files"
+)
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(written.yolov3(), id="yolov3", marks=pytest.mark.slow),
+        pytest.param(written.yolov3(pyramid=True), id="yolov3-spp", marks=pytest.mark.slow),
+        pytest.param(written.yolov3_tiny(), id="yolov3-tiny"),
+    ],
+)
+def test_written_files_are_read_by_opencv_to_the_same_heads(config: Config, tmp_path: Path) -> None:
+    network = DarknetDetector(config).eval()
+    random = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, tensor in network.body.state_dict().items():
+            if name.endswith("running_var"):
+                tensor.uniform_(0.5, 2, generator=random)
+            elif name.endswith("norm.weight"):
+                tensor.uniform_(0.5, 1.0, generator=random)
+            elif tensor.is_floating_point():
+                fan = tensor[0].numel() if tensor.ndim == 4 else 100
+                tensor.normal_(0, (1 / fan) ** 0.5, generator=random)
+    write_weights(tmp_path / "net.weights", network.body, seen=64)
+    (tmp_path / "net.cfg").write_text(write_cfg(config))
+    net = cv2.dnn.readNetFromDarknet(str(tmp_path / "net.cfg"), str(tmp_path / "net.weights"))
+    blob = torch.rand(1, 3, 96, 96, generator=random)
+    net.setInput(blob.numpy())
+    reference = torch.from_numpy(np.concatenate(net.forward(net.getUnconnectedOutLayersNames())))
+    network.body.load_state_dict(read_weights(tmp_path / "net.weights", config))
+    with torch.inference_mode():
+        (own,) = network(blob)
+    corners = own[:, :4] / 96
+    boxes = torch.cat(
+        [(corners[:, 2:] + corners[:, :2]) / 2, corners[:, 2:] - corners[:, :2]], dim=1
+    )
+    # Widths of several inputs are exponentials: a relative error stays one.
+    assert_close(boxes, reference[:, :4], rtol=1e-4, atol=1e-5)
+    assert_close(own[:, 4].sigmoid(), reference[:, 4], rtol=0, atol=1e-5)
