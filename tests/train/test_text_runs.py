@@ -461,6 +461,18 @@ def test_flags_of_text_are_refused_for_pictures(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("network", "task"), [("bert", "text-classification"), ("ssdlite", "object-detection")]
+)
+def test_a_cache_is_refused_where_nothing_would_be_kept_in_it(
+    network: str, task: str, tmp_path: Path
+) -> None:
+    request = Request(network=network, data="nowhere", cache=tmp_path / "cache")
+    with pytest.raises(OctavoltError) as raised:
+        train(request)
+    assert str(raised.value) == f"--cache: of no effect on {task}. Leave it away."
+
+
 def test_stride_longer_than_the_length_is_refused_before_there_is_a_run(
     text: Path, tmp_path: Path
 ) -> None:

@@ -89,8 +89,10 @@ def inside(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def applying(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run without those that have no effect on it."""
     task = str(values.get("task") or "")
-    pictures = nouns(task).sample == "picture"
-    idle = ("task", "checkpoint_activations") if pictures else ("cache",)
+    idle = (
+        *(("task", "checkpoint_activations") if nouns(task).sample == "picture" else ()),
+        *(("cache",) if task != "image-classification" else ()),
+    )
     kept = {key: value for key, value in values.items() if key not in idle}
     recipe, reading = inside(values, "recipe"), inside(values, "reading")
     if recipe:

@@ -99,9 +99,8 @@ def remarks(run: RunFiles) -> list[str]:
     found = [*loss_remarks(run), *evaluation_remarks(run)]
     waiting = waiting_fraction(run)
     if waiting is not None and waiting > MUCH_WAITING_FRACTION:
-        remedy = (
-            ": --cache makes later epochs faster to read" if run.nouns.sample == "picture" else ""
-        )
+        cached = run.settings.values.get("task") == "image-classification"
+        remedy = ": --cache makes later epochs faster to read" if cached else ""
         found.append(f"Training waited for data {percent(waiting, 0)} of the time{remedy}.")
     if run.damaged:
         noun = f"damaged {run.nouns.sample}"

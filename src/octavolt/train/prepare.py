@@ -172,7 +172,7 @@ def resolved(
 ) -> tuple[Path, Settings, Checked]:
     """Check the data, resolve the settings and write the run folder."""
     task = choose_task(entry, request.task)
-    check_reading(request.reading, task)
+    check_reading(request, task)
     weights = None if request.weights == "none" else read_weights(entry, request.weights)
     whole, checked = look_at(
         request.data,
@@ -186,7 +186,7 @@ def resolved(
     )
     data = checked.usable(whole)
     task = choose_task(entry, data.task or task.name)
-    check_reading(request.reading, task)  # the data may have decided on another task
+    check_reading(request, task)  # the data may have decided on another task
     preparation = MODALITIES[task.modality].prepare(
         Wanted(
             entry=entry,

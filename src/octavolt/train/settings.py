@@ -192,7 +192,7 @@ def without_effect(task: Task) -> tuple[str, ...]:
 def readings_of(task: Task) -> tuple[str, ...]:
     """Return what may be said of how a task's data are read."""
     if task.modality == "pictures":
-        return ("image_size",)
+        return ("image_size", "cache")
     if task.modality == "boxes":
         return ("image_size", "fit_anchors")
     labels = ("text_column", "label_column", "label_separator")
@@ -207,9 +207,12 @@ def readings_of(task: Task) -> tuple[str, ...]:
     return ("tokenizer", "vocabulary_size", "length", *own[task.name])
 
 
-def check_reading(reading: Reading, task: Task) -> None:
+def check_reading(request: Request, task: Task) -> None:
     """Raise if something was said of how data are read that the task has no use for."""
+    reading = request.reading
     said = {one.name for one in fields(Reading) if getattr(reading, one.name)}
+    if request.cache:
+        said.add("cache")
     idle = said - set(readings_of(task))
     if idle:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
