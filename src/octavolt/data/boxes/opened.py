@@ -19,7 +19,7 @@ FORMATS: dict[str, BoxFormat] = {
     )
 }
 """The first that recognises a source opens it."""
-LOCAL = ("coco", "voc", "csv", "yolo")
+LOCAL = tuple(name for name in FORMATS if name not in {digits.FORMAT.name, hub_boxes.FORMAT.name})
 """Those that are files."""
 
 
