@@ -11,6 +11,7 @@ import torch
 from octavolt.cli.show import Shower
 from octavolt.cli.training import check_gpus, ending
 from octavolt.errors import OctavoltError
+from octavolt.hardware.chips import CHIPS
 from octavolt.train import Stopped, train
 from tests.cli.conftest import Octavolt, write_folder, write_picture
 from tests.train.test_resume import StopAt
@@ -103,7 +104,17 @@ def refused(octavolt: Octavolt, *arguments: object) -> str:
         (
             ["list", "network"],
             "No table is named 'network'. Did you mean 'networks'? Known: networks, data, tasks, "
-            "gpus.",
+            "gpus, hosts.",
+        ),
+        (
+            ["list", "gpus", "v100-sxm2-16g"],
+            "No GPU is named 'v100-sxm2-16g'. Did you mean 'v100-sxm2-16gb'? Known: "
+            + ", ".join(CHIPS)
+            + ".",
+        ),
+        (
+            ["list", "tasks", "object-detection"],
+            "A single one can be listed of gpus and hosts, not of tasks.",
         ),
     ],
 )

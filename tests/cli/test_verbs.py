@@ -172,12 +172,30 @@ def test_reports_of_two_runs_are_one_document(octavolt: Octavolt, run: Path) -> 
     assert len(answer.document["runs"]) == 2
 
 
-@pytest.mark.parametrize("table", ["networks", "data", "tasks", "gpus"])
+@pytest.mark.parametrize("table", ["networks", "data", "tasks", "gpus", "hosts"])
 def test_list_prints_one_document_of_rows(octavolt: Octavolt, table: str) -> None:
     answer = octavolt("list", table, "--json")
     assert (answer.status, answer.err) == (0, "")
     assert len(answer.document) >= 1
     assert octavolt("list", table).status == 0
+
+
+def test_one_gpu_is_listed_with_all_its_figures_and_units(octavolt: Octavolt) -> None:
+    text = octavolt("list", "gpus", "V100_SXM2_16GB").out
+    assert "boost clock           1530 MHz" in text
+    assert "memory bandwidth      900 GB/s" in text
+    assert "fp16 rate             125 x 10^12 flops/s" in text
+    assert "peer link             nvlink-2.0-x6, 150.0 GB/s each way" in text
+    document = octavolt("list", "gpus", "titan-v", "--json").document
+    assert document["lowest_power_limit_watts"] is None
+    assert "lowest power limit    no source says" in octavolt("list", "gpus", "titan-v").out
+
+
+def test_one_host_is_listed_with_its_links(octavolt: Octavolt) -> None:
+    lines = octavolt("list", "hosts", "dgx-1").out.splitlines()
+    at = lines.index("NVLinks between GPUs")
+    assert lines[at + 1] == "  - 1 1 2 2 - - -"
+    assert octavolt("list", "hosts", "dgx-1", "--json").document["links"][0][3] == 2
 
 
 def test_latest_is_the_newest_run(octavolt: Octavolt, run: Path) -> None:

@@ -3,10 +3,17 @@ import re
 import pytest
 
 from octavolt.errors import OctavoltError, UnknownNameError
-from octavolt.hardware.chips import CHIPS, FAMILY, Chip, find_chip
+from octavolt.hardware.chip import Chip
+from octavolt.hardware.chips import CHIPS, find_chip
+from octavolt.hardware.chips_volta import VOLTA
 from octavolt.units import GIB
 
 each_chip = pytest.mark.parametrize("chip", CHIPS.values(), ids=CHIPS)
+each_volta = pytest.mark.parametrize("chip", VOLTA, ids=[one.name for one in VOLTA])
+UNITS = {(6, 0): 64, (7, 0): 64, (7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 9): 128, (9, 0): 128}
+"""fp32 units of a multiprocessor by capability: NVIDIA's whitepapers of each architecture."""
+TENSOR_FLOPS = {(7, 0): 1024, (7, 5): 1024, (8, 0): 2048, (8, 6): 1024, (8, 9): 1024, (9, 0): 4096}
+"""fp16 with fp32 sums, a clock and multiprocessor: the same; GeForce cards do half."""
 
 
 def test_sxm2_peaks_by_hand() -> None:
@@ -18,18 +25,35 @@ def test_sxm2_peaks_by_hand() -> None:
 
 @each_chip
 def test_fp32_rate_follows_from_units_and_clock(chip: Chip) -> None:
-    by_hand = chip.multiprocessor_count * 64 * 2 * chip.boost_hertz
+    by_hand = chip.multiprocessor_count * UNITS[chip.capability] * 2 * chip.boost_hertz
     # Data sheets round to three digits, and the clock of PCIe cards down.
     assert chip.peak("fp32") == pytest.approx(by_hand, rel=0.012)
 
 
 @each_chip
 def test_tensor_rate_is_at_most_that_of_units_and_clock(chip: Chip) -> None:
-    by_hand = chip.multiprocessor_count * 8 * 64 * 2 * chip.boost_hertz
-    assert 0.85 * by_hand < chip.peak("fp16") < 1.005 * by_hand
+    if chip.capability < (7, 0):
+        assert "fp16" not in chip.peak_flops_per_second
+        return
+    flops = TENSOR_FLOPS[chip.capability] / (2 if chip.name.startswith("rtx-") else 1)
+    by_hand = chip.multiprocessor_count * flops * chip.boost_hertz
+    # NVIDIA takes a lower clock than the boost's for H100's tensor cores.
+    least = 0.9 if chip.capability >= (9, 0) else 0.85
+    assert least * by_hand < chip.peak("fp16") < 1.005 * by_hand
 
 
 @each_chip
+def test_bf16_and_tf32_come_with_ampere(chip: Chip) -> None:
+    newer = chip.capability >= (8, 0)
+    assert ("bf16" in chip.peak_flops_per_second) is newer
+    assert ("tf32" in chip.peak_flops_per_second) is newer
+    if newer:
+        assert chip.peak("bf16") == chip.peak("fp16")
+        # Half, and rounded to three digits.
+        assert chip.peak("tf32") == pytest.approx(chip.peak("fp16") / 2, rel=0.01)
+
+
+@each_volta
 def test_fp64_and_fp16_vector_rates_are_half_and_twice_that_of_fp32(chip: Chip) -> None:
     # Rounded to two digits in places.
     assert chip.peak("fp64") == pytest.approx(chip.peak("fp32") / 2, rel=0.01)
@@ -44,8 +68,8 @@ def test_memory_is_the_one_in_the_name(chip: Chip) -> None:
 
 
 def test_no_two_chips_share_a_name_or_a_pci_id() -> None:
-    names = [name for chip in FAMILY for name in (chip.name, *chip.reported_names)]
-    ids = [one for chip in FAMILY for one in chip.pci_ids]
+    names = [name for chip in CHIPS.values() for name in (chip.name, *chip.reported_names)]
+    ids = [one for chip in CHIPS.values() for one in chip.pci_ids]
     assert len(names) == len(set(names))
     assert len(ids) == len(set(ids))
 

@@ -1,37 +1,53 @@
 """`octavolt list`."""
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from octavolt.errors import UnknownNameError
+from octavolt.errors import OctavoltError, UnknownNameError
+from octavolt.units import GIB
 
 ONLY_IN_JSON = {"tasks", "weights"}
 """Columns that would break the others apart on a narrow terminal."""
-TABLES = ("networks", "data", "tasks", "gpus")
+TABLES = ("networks", "data", "tasks", "gpus", "hosts")
 
 
 def list_tables(
-    table: Annotated[str, typer.Argument(help="networks, data, tasks or gpus.")] = "networks",
+    table: Annotated[
+        str, typer.Argument(help="networks, data, tasks, gpus or hosts.")
+    ] = "networks",
+    name: Annotated[str | None, typer.Argument(help="One GPU or host, with all figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show what there is: networks, data formats, tasks, GPUs."""
+    """Show what there is: networks, data formats, tasks, GPUs, hosts."""
     if table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
-    rows = {"networks": networks, "data": formats, "tasks": tasks, "gpus": gpus}[table]()
+    if name is not None:
+        one = details(table, name)
+        print(json.dumps(one, ensure_ascii=False) if as_json else "\n".join(lines_of(one)))
+        return
+    found: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "networks": networks,
+        "data": formats,
+        "tasks": tasks,
+        "gpus": gpus,
+        "hosts": hosts,
+    }
+    rows = found[table]()
     if as_json:
         print(json.dumps(rows, ensure_ascii=False))
         return
     from rich.console import Console
     from rich.table import Table
 
-    names = [name for name in rows[0] if name not in ONLY_IN_JSON]
+    columns = [column for column in rows[0] if column not in ONLY_IN_JSON]
     shown = Table(box=None, header_style="bold")
-    for name in names:
-        shown.add_column(name.replace("_", " "), overflow="fold")
+    for column in columns:
+        shown.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
-        shown.add_row(*[str(row[name]) for name in names])
+        shown.add_row(*[str(row[column]) for column in columns])
     Console(highlight=False).print(shown)
 
 
@@ -100,10 +116,116 @@ def gpus() -> list[dict[str, Any]]:
     return [
         {
             "gpu": chip.name,
+            "fp32": in_tera(chip.peak_flops_per_second.get("fp32")),
+            "fp16": in_tera(chip.peak_flops_per_second.get("fp16")),
             "memory": format_bytes(chip.memory_bytes),
             "bandwidth": f"{chip.memory_bytes_per_second / 1e9:.0f} GB/s",
             "limit": f"{chip.power_limit_watts:.0f} W",
-            "source": chip.source,
+            "sure": chip.confidence,
         }
         for chip in CHIPS.values()
     ]
+
+
+def in_tera(flops: float | None) -> str:
+    """Return a rate in units of 10**12 a second, or that there is none."""
+    return "none" if flops is None else f"{flops / 1e12:g}"
+
+
+def hosts() -> list[dict[str, Any]]:
+    """Return a row a host of the table."""
+    from octavolt.hardware.hosts import HOSTS
+
+    return [
+        {
+            "host": host.name,
+            "gpus": f"{host.gpu_count} x {host.chip}",
+            "joined": host.joint(host.gpu_count),
+            "each": f"{host.bytes_per_second(host.gpu_count) / 1e9:.0f} GB/s",
+            "cores": str(host.physical_cores),
+            "network": f"{host.network_bytes_per_second / 1e9:.2f} GB/s",
+            "sure": host.confidence,
+        }
+        for host in HOSTS.values()
+    ]
+
+
+def details(table: str, name: str) -> dict[str, Any]:
+    """Return all figures of one GPU or host, with units in their names."""
+    from dataclasses import asdict
+
+    from octavolt.hardware.chips import find_chip
+    from octavolt.hardware.hosts import find_host
+
+    if table == "gpus":
+        chip = find_chip(name)
+        rates = {
+            f"{arithmetic}_flops_per_second": rate
+            for arithmetic, rate in chip.peak_flops_per_second.items()
+        }
+        one = {
+            key: getattr(chip, key)
+            for key in chip.__slots__
+            if key not in {"peak_flops_per_second", "source", "confidence"}
+        }
+        one |= {
+            "capability": ".".join(map(str, chip.capability)),
+            "peer_link": chip.peer_link and asdict(chip.peer_link),
+            "host_link": asdict(chip.host_link),
+        }
+        return one | rates | {"confidence": chip.confidence, "source": chip.source}
+    if table == "hosts":
+        return asdict(find_host(name))
+    raise OctavoltError(f"A single one can be listed of gpus and hosts, not of {table}.")
+
+
+def lines_of(one: Mapping[str, Any]) -> list[str]:
+    """Return a line a figure, as people read it; a matrix has a line a row."""
+    lines = []
+    for key, value in one.items():
+        label = labelled(key)
+        if key == "links" and value is not None:
+            lines.append("NVLinks between GPUs")
+            lines += ["  " + " ".join(str(count or "-") for count in row) for row in value]
+        else:
+            lines.append(f"{label:<22}{figure(key, value)}")
+    return lines
+
+
+def labelled(key: str) -> str:
+    """Return what a figure is called beside its unit."""
+    ends = {
+        "_bytes_per_second": "_bandwidth",
+        "_flops_per_second": "_rate",
+        "_hertz": "_clock",
+        "_bytes": "",
+        "_watts": "",
+    }
+    for end, called in ends.items():
+        if key.endswith(end):
+            return key.removesuffix(end).replace("_", " ") + called.replace("_", " ")
+    return key.replace("_", " ")
+
+
+SCALES = (
+    ("_flops_per_second", 1e12, " x 10^12 flops/s"),
+    ("_bytes_per_second", 1e9, " GB/s"),
+    ("_bytes", GIB, " GiB"),
+    ("_hertz", 1e6, " MHz"),
+    ("_watts", 1, " W"),
+)
+"""Endings of a figure's key, what it is divided by for people, and its unit then."""
+
+
+def figure(key: str, value: Any) -> str:
+    """Return a figure with its unit, which its key names."""
+    if value is None:
+        return "no source says"
+    if isinstance(value, Mapping):
+        return f"{value['name']}, {value['bytes_per_second'] / 1e9:.1f} GB/s each way"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(str, value))
+    for ending, scale, unit in SCALES:
+        if key.endswith(ending):
+            return f"{value / scale:g}{unit}"
+    return str(value)
