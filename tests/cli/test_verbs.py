@@ -83,7 +83,7 @@ def test_flags_of_train_are_these() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["list", "check", "train", "evaluate", "predict", "generate", "report"]
+    "verb", ["list", "doctor", "check", "train", "evaluate", "predict", "generate", "report"]
 )
 def test_every_verb_has_json(verb: str) -> None:
     assert "--json" in flags_of(verb)

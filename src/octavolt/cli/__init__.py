@@ -7,6 +7,7 @@ import typer
 
 from octavolt import __version__
 from octavolt.cli.check import check
+from octavolt.cli.doctor import doctor
 from octavolt.cli.evaluate import evaluate
 from octavolt.cli.generate import generate
 from octavolt.cli.listing import list_tables
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 app.command()(generate)
 app.command("list")(list_tables)
-for verb in (check, train, evaluate, predict, report):
+for verb in (doctor, check, train, evaluate, predict, report):
     app.command()(verb)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from octavolt.cli.show import Counting, Shower, metric_value, short_name
 from octavolt.contract import Reading, Recipe
 from octavolt.devices import gpu_count
+from octavolt.doctor import fast_check
 from octavolt.errors import OctavoltError
 from octavolt.report import report_run
 from octavolt.runs import find_run, read_lines
@@ -63,6 +64,7 @@ def refused_with_resume(flags: Flags) -> list[str]:
 def start(flags: Flags) -> None:
     """Train from the start."""
     request = requested(flags)
+    fast_check(request.output or Path("runs"), precision=request.precision)
     shower = Shower()
     ending(lambda: train(request, tell=shower, progress=Counting("read")), shower, flags)
 
@@ -70,6 +72,7 @@ def start(flags: Flags) -> None:
 def go_on(named: str, flags: Flags) -> None:
     """Go on with a run."""
     run = find_run(named)
+    fast_check(run)
     count = process_count(flags, {})
     shower = Shower()
     ending(
