@@ -194,8 +194,30 @@ def test_one_gpu_is_listed_with_all_its_figures_and_units(octavolt: Octavolt) ->
 def test_one_host_is_listed_with_its_links(octavolt: Octavolt) -> None:
     lines = octavolt("list", "hosts", "dgx-1").out.splitlines()
     at = lines.index("NVLinks between GPUs")
-    assert lines[at + 1] == "  - 1 1 2 2 - - -"
-    assert octavolt("list", "hosts", "dgx-1", "--json").document["links"][0][3] == 2
+    assert lines[at + 1 : at + 3] == ["       0 1 2 3 4 5 6 7", "    0  - 1 1 2 2 - - -"]
+    assert "     2  nvlink           2          50         40  0 3" in lines
+    assert "    16  network          6          50         48  0 1 2 3 7 5 6 4" in lines
+    document = octavolt("list", "hosts", "dgx-1", "--json").document
+    assert document["links"][0][3] == 2
+    assert [one["ring_count"] for one in document["all_reduce"]] == [2, 2, 4, 2, 4, 4, 6, 6]
+
+
+@pytest.mark.parametrize(("table", "name"), [("gpus", "v100-pcie-32gb"), ("hosts", "dgx-2")])
+def test_tables_of_hardware_hold_numbers_in_json(octavolt: Octavolt, table: str, name: str) -> None:
+    rows = {row["name"]: row for row in octavolt("list", table, "--json").document}
+    assert rows[name] == octavolt("list", table, name, "--json").document
+    assert isinstance(rows[name]["memory_bytes"], int)
+
+
+def test_tables_of_hardware_fit_in_100_columns(octavolt: Octavolt) -> None:
+    for arguments in (["gpus"], ["hosts"], ["hosts", "dgx-1"], ["hosts", "dgx-2"]):
+        assert max(map(len, octavolt("list", *arguments).out.splitlines())) <= 100
+
+
+def test_a_host_without_links_says_nothing_of_them(octavolt: Octavolt) -> None:
+    out = octavolt("list", "hosts", "p3.2xlarge").out
+    assert "NVLinks" not in out
+    assert "no source says" not in out
 
 
 def test_latest_is_the_newest_run(octavolt: Octavolt, run: Path) -> None:

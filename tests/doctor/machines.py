@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from octavolt.doctor.snapshot import Card, NvLink, Package, Snapshot, Software
-from octavolt.hardware.hosts import CUBE_MESH
+from octavolt.hardware.mesh import CUBE_MESH
 from octavolt.units import GIB
 
 VOLTA_WHEEL = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")

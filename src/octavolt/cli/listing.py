@@ -1,13 +1,12 @@
 """`octavolt list`."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from octavolt.errors import OctavoltError, UnknownNameError
-from octavolt.units import GIB
+from octavolt.errors import UnknownNameError
 
 ONLY_IN_JSON = {"tasks", "weights"}
 """Columns that would break the others apart on a narrow terminal."""
@@ -25,6 +24,8 @@ def list_tables(
     if table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
     if name is not None:
+        from octavolt.cli.details import details, lines_of
+
         one = details(table, name)
         print(json.dumps(one, ensure_ascii=False) if as_json else "\n".join(lines_of(one)))
         return
@@ -37,6 +38,10 @@ def list_tables(
     }
     rows = found[table]()
     if as_json:
+        if table in ("gpus", "hosts"):
+            from octavolt.cli.details import details
+
+            rows = [details(table, next(iter(row.values()))) for row in rows]
         print(json.dumps(rows, ensure_ascii=False))
         return
     from rich.console import Console
@@ -134,98 +139,17 @@ def in_tera(flops: float | None) -> str:
 
 def hosts() -> list[dict[str, Any]]:
     """Return a row a host of the table."""
+    from octavolt.cli.details import joined
     from octavolt.hardware.hosts import HOSTS
 
     return [
         {
             "host": host.name,
             "gpus": f"{host.gpu_count} x {host.chip}",
-            "joined": host.joint(host.gpu_count),
-            "each": f"{host.bytes_per_second(host.gpu_count) / 1e9:.0f} GB/s",
+            "joined": joined(host),
             "cores": str(host.physical_cores),
             "network": f"{host.network_bytes_per_second / 1e9:.2f} GB/s",
             "sure": host.confidence,
         }
         for host in HOSTS.values()
     ]
-
-
-def details(table: str, name: str) -> dict[str, Any]:
-    """Return all figures of one GPU or host, with units in their names."""
-    from dataclasses import asdict
-
-    from octavolt.hardware.chips import find_chip
-    from octavolt.hardware.hosts import find_host
-
-    if table == "gpus":
-        chip = find_chip(name)
-        rates = {
-            f"{arithmetic}_flops_per_second": rate
-            for arithmetic, rate in chip.peak_flops_per_second.items()
-        }
-        one = {
-            key: getattr(chip, key)
-            for key in chip.__slots__
-            if key not in {"peak_flops_per_second", "source", "confidence"}
-        }
-        one |= {
-            "capability": ".".join(map(str, chip.capability)),
-            "peer_link": chip.peer_link and asdict(chip.peer_link),
-            "host_link": asdict(chip.host_link),
-        }
-        return one | rates | {"confidence": chip.confidence, "source": chip.source}
-    if table == "hosts":
-        return asdict(find_host(name))
-    raise OctavoltError(f"A single one can be listed of gpus and hosts, not of {table}.")
-
-
-def lines_of(one: Mapping[str, Any]) -> list[str]:
-    """Return a line a figure, as people read it; a matrix has a line a row."""
-    lines = []
-    for key, value in one.items():
-        label = labelled(key)
-        if key == "links" and value is not None:
-            lines.append("NVLinks between GPUs")
-            lines += ["  " + " ".join(str(count or "-") for count in row) for row in value]
-        else:
-            lines.append(f"{label:<22}{figure(key, value)}")
-    return lines
-
-
-def labelled(key: str) -> str:
-    """Return what a figure is called beside its unit."""
-    ends = {
-        "_bytes_per_second": "_bandwidth",
-        "_flops_per_second": "_rate",
-        "_hertz": "_clock",
-        "_bytes": "",
-        "_watts": "",
-    }
-    for end, called in ends.items():
-        if key.endswith(end):
-            return key.removesuffix(end).replace("_", " ") + called.replace("_", " ")
-    return key.replace("_", " ")
-
-
-SCALES = (
-    ("_flops_per_second", 1e12, " x 10^12 flops/s"),
-    ("_bytes_per_second", 1e9, " GB/s"),
-    ("_bytes", GIB, " GiB"),
-    ("_hertz", 1e6, " MHz"),
-    ("_watts", 1, " W"),
-)
-"""Endings of a figure's key, what it is divided by for people, and its unit then."""
-
-
-def figure(key: str, value: Any) -> str:
-    """Return a figure with its unit, which its key names."""
-    if value is None:
-        return "no source says"
-    if isinstance(value, Mapping):
-        return f"{value['name']}, {value['bytes_per_second'] / 1e9:.1f} GB/s each way"
-    if isinstance(value, (tuple, list)):
-        return ", ".join(map(str, value))
-    for ending, scale, unit in SCALES:
-        if key.endswith(ending):
-            return f"{value / scale:g}{unit}"
-    return str(value)

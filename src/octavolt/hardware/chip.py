@@ -20,16 +20,18 @@ class Link:
     name: str
     bytes_per_second: float
     """Each way, over all its lanes or bricks together."""
+    lane_count: int = 1
+    """Of NVLink, its bricks."""
 
 
-PCIE_3 = Link(name="pcie-3.0-x16", bytes_per_second=8e9 * 16 * 128 / 130 / 8)
+PCIE_3 = Link(name="pcie-3.0-x16", bytes_per_second=8e9 * 16 * 128 / 130 / 8, lane_count=16)
 """8 GT/s a lane, of which 128 in 130 bits are data; twice as much with each generation."""
-PCIE_4 = Link(name="pcie-4.0-x16", bytes_per_second=2 * PCIE_3.bytes_per_second)
-PCIE_5 = Link(name="pcie-5.0-x16", bytes_per_second=4 * PCIE_3.bytes_per_second)
-NVLINK_1_FOUR = Link(name="nvlink-1.0-x4", bytes_per_second=4 * 20e9)
-NVLINK_2_SIX = Link(name="nvlink-2.0-x6", bytes_per_second=6 * 25e9)
-NVLINK_3_TWELVE = Link(name="nvlink-3.0-x12", bytes_per_second=12 * 25e9)
-NVLINK_4_EIGHTEEN = Link(name="nvlink-4.0-x18", bytes_per_second=18 * 25e9)
+PCIE_4 = Link(name="pcie-4.0-x16", bytes_per_second=2 * PCIE_3.bytes_per_second, lane_count=16)
+PCIE_5 = Link(name="pcie-5.0-x16", bytes_per_second=4 * PCIE_3.bytes_per_second, lane_count=16)
+NVLINK_1_FOUR = Link(name="nvlink-1.0-x4", bytes_per_second=4 * 20e9, lane_count=4)
+NVLINK_2_SIX = Link(name="nvlink-2.0-x6", bytes_per_second=6 * 25e9, lane_count=6)
+NVLINK_3_TWELVE = Link(name="nvlink-3.0-x12", bytes_per_second=12 * 25e9, lane_count=12)
+NVLINK_4_EIGHTEEN = Link(name="nvlink-4.0-x18", bytes_per_second=18 * 25e9, lane_count=18)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,8 @@ SXM2_16 = Chip(
     power_limit_watts=300,
     lowest_power_limit_watts=150,
     confidence="high",
-    source="NVIDIA V100 data sheet, January 2020; ids from the public pci.ids list",
+    source="NVIDIA V100 data sheet, January 2020; ids from the public pci.ids list; lowest limit "
+    "from what a 32 GB card's driver says (pastebin AaFUPNi5)",
 )
 
 PCIE_16 = Chip(

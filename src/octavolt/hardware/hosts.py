@@ -2,35 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from types import MappingProxyType
 from typing import Literal
 
 from octavolt.errors import OctavoltError, UnknownNameError
-from octavolt.hardware.chip import PCIE_3
-from octavolt.hardware.chips import find_chip
+from octavolt.hardware.chip import Link
 from octavolt.hardware.facts import Confidence
+from octavolt.hardware.mesh import CUBE_MESH, QUAD, Matrix, best_rings
 from octavolt.units import GIB
 
-Joint = Literal["nvlink", "nvswitch", "pcie", "network"]
-NVLINK_BYTES_PER_SECOND = 25e9
-"""Of one link of NVLink 2.0, each way."""
-Matrix = tuple[tuple[int, ...], ...]
+Joint = Literal["nvlink", "nvswitch", "pcie"]
 
-CUBE_MESH: Matrix = (
-    (0, 1, 1, 2, 2, 0, 0, 0),
-    (1, 0, 2, 1, 0, 2, 0, 0),
-    (1, 2, 0, 2, 0, 0, 1, 0),
-    (2, 1, 2, 0, 0, 0, 0, 1),
-    (2, 0, 0, 0, 0, 1, 1, 2),
-    (0, 2, 0, 0, 1, 0, 2, 1),
-    (0, 0, 1, 0, 1, 2, 0, 2),
-    (0, 0, 0, 1, 2, 1, 2, 0),
-)
-"""NVLinks between each two of eight GPUs; where there is none, data go by PCIe and between the
-processors. Rows 0 and 1 as `nvidia-smi topo -m` shows them in NVIDIA/nccl issue 671; the others
-follow from six links a GPU and the symmetry of the board."""
-QUAD: Matrix = tuple(row[:4] for row in CUBE_MESH[:4])
+BROADWELL = Link(name="qpi", bytes_per_second=6e9)
+SKYLAKE = Link(name="upi", bytes_per_second=10e9)
+EPYC = Link(name="infinity-fabric", bytes_per_second=16e9)
+SAPPHIRE_RAPIDS = Link(name="upi-2.0", bytes_per_second=22e9)
+"""Between two processors, as NCCL reckons with for what GPUs send: NVIDIA/nccl, src/graph/topo.h.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,10 +28,12 @@ class Host:
     name: str
     chip: str
     gpu_count: int
-    links: Matrix | None
+    links: Matrix | None = None
     """NVLinks between each two GPUs; None where they are joined by a switch, or by PCIe."""
     switched: bool = False
     """Whether every GPU reaches every other with all its links at once."""
+    between_processors: Link | None
+    """What PCIe traffic takes from one half of the GPUs to the other; None with one processor."""
     physical_cores: int
     memory_bytes: int
     network_bytes_per_second: float
@@ -54,13 +44,11 @@ class Host:
     source: str
 
     def joint(self, count: int) -> Joint:
-        """Return what the slowest pair of so many of its GPUs, well chosen, is joined by."""
+        """Return what joins so many of its GPUs, well chosen."""
         self.check(count)
         if self.switched:
             return "nvswitch"
-        if self.links is None or count == 1:
-            return "pcie"
-        return "nvlink" if self.links_of(self.best(count)) else "pcie"
+        return "nvlink" if self.links is not None and best_rings(self.links, count) else "pcie"
 
     def check(self, count: int) -> None:
         """Raise if it hasn't so many GPUs."""
@@ -70,30 +58,9 @@ class Host:
                 f"{self.gpu_count}, or for several hosts."
             )
 
-    def best(self, count: int) -> tuple[int, ...]:
-        """Return the GPUs, so many of them, whose worst joined one is joined best."""
-        self.check(count)
-        if self.links is None:
-            return tuple(range(count))
-        return max(combinations(range(self.gpu_count), count), key=self.links_of)
-
-    def links_of(self, gpus: tuple[int, ...]) -> int:
-        """Return the NVLinks to the others of the GPU that has the fewest."""
-        if self.links is None or len(gpus) < 2:
-            return 0
-        return min(sum(self.links[one][other] for other in gpus) for one in gpus)
-
-    def bytes_per_second(self, count: int) -> float:
-        """Return what each of so many GPUs can send to the others while it receives as much.
-
-        That bounds the bus bandwidth of an all-reduce: with NVLink as many rings go round at once,
-        each way, as the worst joined GPU has links (NVIDIA/nccl issue 299).
-        """
-        self.check(count)
-        if self.switched:
-            return find_chip(self.chip).peer().bytes_per_second
-        by_links = NVLINK_BYTES_PER_SECOND * self.links_of(self.best(count))
-        return by_links or PCIE_3.bytes_per_second
+    def processor_of(self, gpu: int) -> int:
+        """Return at which processor a GPU's PCIe slot is: the first half at 0, the others at 1."""
+        return int(self.between_processors is not None and gpu >= self.gpu_count // 2)
 
 
 DGX_1 = Host(
@@ -101,6 +68,7 @@ DGX_1 = Host(
     chip="v100-sxm2-16gb",
     gpu_count=8,
     links=CUBE_MESH,
+    between_processors=BROADWELL,
     physical_cores=40,
     memory_bytes=512 * GIB,
     network_bytes_per_second=4 * 12.5e9,
@@ -115,8 +83,8 @@ TABLE = (
         name="dgx-2",
         chip="v100-sxm3-32gb",
         gpu_count=16,
-        links=None,
         switched=True,
+        between_processors=SKYLAKE,
         physical_cores=48,
         memory_bytes=1536 * GIB,
         network_bytes_per_second=8 * 12.5e9,
@@ -125,10 +93,36 @@ TABLE = (
         source="NVIDIA DGX-2 data sheet, 2018: 10 kW with 16 GPUs of 350 W, switches included",
     ),
     Host(
+        name="dgx-a100",
+        chip="a100-sxm-40gb",
+        gpu_count=8,
+        switched=True,
+        between_processors=EPYC,
+        physical_cores=128,
+        memory_bytes=1024 * GIB,
+        network_bytes_per_second=8 * 25e9,
+        host_watts=3300,
+        confidence="medium",
+        source="NVIDIA DGX A100 data sheet, 2020: 6.5 kW at most with eight GPUs of 400 W",
+    ),
+    Host(
+        name="dgx-h100",
+        chip="h100-sxm-80gb",
+        gpu_count=8,
+        switched=True,
+        between_processors=SAPPHIRE_RAPIDS,
+        physical_cores=112,
+        memory_bytes=2048 * GIB,
+        network_bytes_per_second=8 * 50e9,
+        host_watts=4600,
+        confidence="medium",
+        source="NVIDIA DGX H100 data sheet, 2022: 10.2 kW at most with eight GPUs of 700 W",
+    ),
+    Host(
         name="p3.2xlarge",
         chip="v100-sxm2-16gb",
         gpu_count=1,
-        links=None,
+        between_processors=None,
         physical_cores=4,
         memory_bytes=61 * GIB,
         network_bytes_per_second=10e9 / 8,
@@ -141,6 +135,7 @@ TABLE = (
         chip="v100-sxm2-16gb",
         gpu_count=4,
         links=QUAD,
+        between_processors=None,
         physical_cores=16,
         memory_bytes=244 * GIB,
         network_bytes_per_second=10e9 / 8,
@@ -153,6 +148,7 @@ TABLE = (
         chip="v100-sxm2-16gb",
         gpu_count=8,
         links=CUBE_MESH,
+        between_processors=BROADWELL,
         physical_cores=32,
         memory_bytes=488 * GIB,
         network_bytes_per_second=25e9 / 8,
@@ -165,6 +161,7 @@ TABLE = (
         chip="v100-sxm2-32gb",
         gpu_count=8,
         links=CUBE_MESH,
+        between_processors=SKYLAKE,
         physical_cores=48,
         memory_bytes=768 * GIB,
         network_bytes_per_second=100e9 / 8,
@@ -176,7 +173,7 @@ TABLE = (
         name="pcie-server",
         chip="v100-pcie-16gb",
         gpu_count=8,
-        links=None,
+        between_processors=SKYLAKE,
         physical_cores=32,
         memory_bytes=384 * GIB,
         network_bytes_per_second=25e9 / 8,
@@ -188,7 +185,7 @@ TABLE = (
         name="workstation",
         chip="v100-pcie-16gb",
         gpu_count=2,
-        links=None,
+        between_processors=None,
         physical_cores=8,
         memory_bytes=64 * GIB,
         network_bytes_per_second=1e9 / 8,
