@@ -91,6 +91,49 @@ def test_other_wordings(line: str, name: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "CUDA error: no kernel image is available for execution on the device",
+        "with CUDA capability sm_70 is not compatible with the current PyTorch installation. The "
+        "current PyTorch install supports sm_75 sm_80",
+        "Found GPU0 Tesla V100 which is of cuda capability 7.0. PyTorch no longer supports this "
+        "GPU because it is too old. The minimum cuda capability supported by this library is 7.5.",
+        "Minimum and Maximum cuda capability supported by this version of PyTorch is (7.5) - "
+        "(12.0)",
+        "Please install PyTorch with a following CUDA configurations: 12.6 following",
+        "Your installed torch==2.13.0 does not include kernels for this GPU. Reinstall the same "
+        "version against a CUDA build that does",
+        "No published PyTorch CUDA builds for release 2.15 support this GPU",
+        "CUDNN_STATUS_EXECUTION_FAILED_CUDART",
+        "NVRM: supported through the NVIDIA 580.xx Legacy drivers ... driver will ignore this GPU",
+        "NVRM: x not supported by open nvidia.ko because it does not include the required GPU "
+        "System Processor (GSP)",
+        "nvidia-smi: No devices were found",
+        "Current CUDA Device does not support bfloat16. Please switch dtype to float16.",
+        "Your setup doesn't support bf16/gpu",
+        "Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
+        "Tesla V100-SXM2-16GB does not support bfloat16 compilation natively, skipping",
+        "FlashAttention only supports Ampere GPUs or newer",
+        "Compute capability < 7.5 detected! Only slow 8-bit matmul is supported",
+        "Your GPU does not support Int8 Matmul!",
+        "Current loss scale already at minimum - cannot decrease scale anymore",
+        "device kernel image is invalid",
+        "HW Power Brake Slowdown: Active",
+        "PassManager::run failed",
+        "No NVIDIA GPU found",
+        "minimum cuda capability supported by this library is 7.5",
+        "CUDA error: device-side assert triggered",
+        "Worker died.",
+        "Service Busy",
+        "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that "
+        "dataloader's workers are out of shared memory.",
+    ],
+)
+def test_published_strings(line: str) -> None:
+    assert names(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "loss: 0.0312 nanoseconds 12",
         "train_loss: 0.05",
         "HW Power Brake Slowdown : Not Active",
@@ -116,6 +159,12 @@ def test_lines_are_counted_and_the_first_few_are_named() -> None:
     (seen,) = read("fine\n" + f"{OOM}\nfine\n" * 9).seen
     assert seen.line_count == 9
     assert seen.lines == [2, 4, 6, 8, 10][:SHOWN_LINES]
+
+
+def test_lines_found_by_different_hints_are_counted_once_and_in_order() -> None:
+    both = "cudaErrorMemoryAllocation: CUDA out of memory"
+    (seen,) = read(f"{OOM}\n{both}\nfine\ncudaErrorMemoryAllocation\n{OOM}\n").seen
+    assert (seen.line_count, seen.lines) == (4, [1, 2, 4, 5])
 
 
 def test_errors_come_in_the_order_of_the_log() -> None:
@@ -175,8 +224,9 @@ def test_an_error_across_two_chunks_is_found_once() -> None:
 
 
 def test_an_error_across_two_pieces_of_a_long_line_is_found_once() -> None:
-    for length in range(MOST_LINE_CHARACTERS - 60, MOST_LINE_CHARACTERS + 20, 9):
-        (seen,) = read("z" * length + OOM + "z" * 10 * MOST_LINE_CHARACTERS).seen
+    error = "attempting to unscale fp16 gradients"
+    for length in range(MOST_LINE_CHARACTERS - len(error), MOST_LINE_CHARACTERS + 5, 4):
+        (seen,) = read("z" * length + error + "z" * 2 * MOST_LINE_CHARACTERS).seen
         assert (seen.line_count, seen.lines) == (1, [1])
 
 

@@ -327,4 +327,78 @@ MACHINE = (
         source="release notes of CUDA 13.0; mudler/LocalAI#9948",
         example="OSError: libcudart.so.13: cannot open shared object file: No such file",
     ),
+    Known(
+        name="nvml-unknown-error",
+        pattern=r"Failed to initialize NVML: (Unknown Error|Insufficient Permissions)",
+        hints=("failed to initialize nvml",),
+        means="A container lost its GPUs, as when systemd reloads its units, or may not open "
+        "/dev/nvidia*.",
+        remedy="Start the container anew; for good: nvidia-ctk system create-dev-char-symlinks "
+        "--create-all, or docker's cgroup driver cgroupfs.",
+        source="NVIDIA Container Toolkit's guide to troubleshooting",
+        example="Failed to initialize NVML: Unknown Error",
+    ),
+    Known(
+        name="adapter-initialization",
+        pattern=r"RmInitAdapter failed|rm_init_adapter failed",
+        hints=("rminitadapter", "rm_init_adapter"),
+        means="The driver found the card and couldn't start it: power, cable, adapter or slot.",
+        remedy="Power off and on; check power cables and adapter; try the card alone in another "
+        "slot.",
+        source="NVRM, the driver's kernel module",
+        example="NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x24:0x65:1459)",
+    ),
+    Known(
+        name="bar-too-small",
+        pattern=r"PCI I/O region assigned to your NVIDIA device is invalid|BAR\d is 0M @ 0x0"
+        r"|BAR \d.*(can't assign|failed to assign|no space for)",
+        hints=("i/o region assigned", "bar"),
+        means="The BIOS gave the card no room for its memory window: a V100's is as large as its "
+        "memory.",
+        remedy="Switch on Above 4G Decoding (and UEFI boot without CSM) in the BIOS.",
+        source="NVRM, the driver's kernel module",
+        example="NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",
+    ),
+    Known(
+        name="collective-mismatch",
+        pattern=r"Detected mismatch between collectives on ranks",
+        hints=("detected mismatch between collectives",),
+        means="Ranks took different ways: unequal numbers of batches, or a branch on one rank.",
+        remedy="Give each rank equally many batches; octavolt counts them the same on all.",
+        source="torch.distributed, TORCH_DISTRIBUTED_DEBUG=DETAIL; allenai/allennlp#5088",
+        example="RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running "
+        "collective: CollectiveFingerPrint(SequenceNumber=11, OpType=ALLREDUCE",
+    ),
+    Known(
+        name="ddp-unused-parameters",
+        pattern=r"Expected to have finished reduction in the prior iteration",
+        hints=("expected to have finished reduction",),
+        means="Some parameters took no part in the loss, and other ranks wait for their gradients.",
+        remedy="find_unused_parameters=True in DDP, or leave the unused part out.",
+        source="torch.nn.parallel.DistributedDataParallel",
+        example="RuntimeError: Expected to have finished reduction in the prior iteration before "
+        "starting a new one.",
+    ),
+    Known(
+        name="rapl-permission",
+        pattern=r"Permission denied.*(intel-rapl|/sys/class/powercap)",
+        hints=("rapl", "powercap"),
+        severity="warning",
+        means="The processor's energy counter may only be read by root since 2020.",
+        remedy="sudo chmod -R a+r /sys/class/powercap/intel-rapl; the GPUs' counters need no "
+        "right.",
+        source="mlco2/codecarbon#244; CVE-2020-8694",
+        example="PermissionError: [Errno 13] Permission denied: "
+        "'/sys/class/powercap/intel-rapl/intel-rapl:0/energy_uj'",
+    ),
+    Known(
+        name="energy-zero",
+        pattern=r"Energy:?\s*0\.0{4,} kWh",
+        hints=("kwh",),
+        severity="warning",
+        means="No energy was counted: no counter could be read, or GPU energy isn't reported.",
+        remedy="octavolt doctor shows whether the driver answers; a V100 has an energy counter.",
+        source="saintslab/carbontracker#33, mlco2/codecarbon#393",
+        example="Actual consumption for 1 epoch(s): Time: 0:02:10 Energy: 0.000000 kWh",
+    ),
 )

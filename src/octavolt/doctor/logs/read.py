@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from octavolt.doctor.logs import KNOWN
 from octavolt.doctor.logs.known import Known
@@ -57,6 +58,25 @@ class LogRead:
         """Return whether any of them is more than a warning."""
         return any(one.known.severity == "error" for one in self.seen)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON tells it."""
+        return {
+            "lines": self.line_count,
+            "errors": [
+                {
+                    "name": one.known.name,
+                    "severity": one.known.severity,
+                    "count": one.line_count,
+                    "lines": one.lines,
+                    "excerpt": one.excerpt,
+                    "means": one.known.means,
+                    "remedy": one.known.remedy,
+                    "source": one.known.source,
+                }
+                for one in self.seen
+            ],
+        }
+
 
 def read_log_file(path: Path) -> LogRead:
     """Return the known errors of a log file."""
@@ -73,17 +93,35 @@ def read_log_file(path: Path) -> LogRead:
 def read_log(chunks: Iterable[bytes], name: str = "standard input") -> LogRead:
     """Return the known errors of a log, which comes in chunks of any size."""
     patterns = [re.compile(one.pattern, re.IGNORECASE) for one in KNOWN]
+    hints = {hint for one in KNOWN for hint in one.hints}
     by_name: dict[str, Seen] = {}
     number = 0
-    for number, piece in pieces(decoded(iter(chunks), name)):
-        lowered = piece.lower()
+    for block in blocks(decoded(iter(chunks), name)):
+        number = block[-1][0]
+        lowered = [piece.lower() for _, piece in block]
+        whole = "\n".join(lowered)
+        # Most hints are in no line of a block, and are looked for in all of it at once.
+        present = {hint for hint in hints if hint in whole}
         for known, pattern in zip(KNOWN, patterns, strict=True):
-            if any(hint in lowered for hint in known.hints):
+            for index in with_hints(lowered, [one for one in known.hints if one in present]):
+                line, piece = block[index]
                 found = pattern.search(piece)
                 if found is not None:
                     seen = by_name.setdefault(known.name, Seen(known=known))
-                    count(seen, number, piece, found.start())
-    return LogRead(line_count=number, seen=tuple(by_name.values()))
+                    count(seen, line, piece, found.start())
+    return LogRead(
+        line_count=number, seen=tuple(sorted(by_name.values(), key=lambda one: one.lines[0]))
+    )
+
+
+def with_hints(lowered: list[str], hints: list[str]) -> list[int]:
+    """Return where the lines are that hold any of the hints."""
+    if not hints:
+        return []
+    if len(hints) == 1:
+        (hint,) = hints
+        return [index for index, line in enumerate(lowered) if hint in line]
+    return [index for index, line in enumerate(lowered) if any(hint in line for hint in hints)]
 
 
 def count(seen: Seen, number: int, piece: str, at: int) -> None:
@@ -131,21 +169,22 @@ def encoding_of(first: bytes) -> str:
     return "utf-8"
 
 
-def pieces(texts: Iterator[str]) -> Iterator[tuple[int, str]]:
-    """Yield each line with its number; a very long one in pieces that overlap."""
+def blocks(texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
+    """Yield lines with their numbers, many at a time; a very long line in pieces that overlap."""
     number, rest = 1, ""
     for text in texts:
+        block = []
         *lines, rest = (rest + text).split("\n")
         for line in lines:
-            for piece in parts(line):
-                yield number, plain(piece)
+            block += [(number, plain(piece)) for piece in parts(line)]
             number += 1
         if len(rest) > MOST_LINE_CHARACTERS:
             *whole, rest = parts(rest)
-            for piece in whole:
-                yield number, plain(piece)
+            block += [(number, plain(piece)) for piece in whole]
+        if block:
+            yield block
     if rest:
-        yield number, plain(rest)
+        yield [(number, plain(rest))]
 
 
 def parts(line: str) -> list[str]:

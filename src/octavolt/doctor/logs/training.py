@@ -202,7 +202,7 @@ TRAINING = (
         name="loss-nan",
         pattern=r"(\bloss\b|\bgrad_?norm\b)['\"]?\s*[:=]\s*['\"]?-?(nan|inf)\b"
         r"|loss is (nan|inf)|Loss became infinite or NaN",
-        hints=("nan", "inf"),
+        hints=("nan", ": inf", ":inf", "=inf", "= inf", "is inf", "infinite", "-inf"),
         means="The loss is no number any more: in fp16 usually an overflow past 65,504.",
         remedy="A lower learning rate, warm-up and clipped gradients; softmax, norms and losses in "
         "fp32; torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False.",
@@ -212,7 +212,7 @@ TRAINING = (
     Known(
         name="loss-exactly-zero",
         pattern=r"['\"]?(train_)?loss['\"]?\s*[:=]\s*0\.0+\b(?!\d)",
-        hints=("loss",),
+        hints=("loss': 0.0", 'loss": 0.0', "loss: 0.0", "loss=0.0", "loss = 0.0", "loss:0.0"),
         severity="warning",
         means="A loss of exactly zero: nothing is learnt, gradients have underflowed, or all "
         "labels are masked.",
@@ -322,5 +322,69 @@ TRAINING = (
         remedy="pip install 'torch==2.10.0' 'torchvision==0.25.0'",
         source="torchvision/extension.py; its README pairs the releases",
         example="RuntimeError: operator torchvision::nms does not exist",
+    ),
+    Known(
+        name="processor-out-of-memory",
+        pattern=r"DefaultCPUAllocator: (can't allocate|not enough) memory"
+        r"|numpy.*_ArrayMemoryError|Unable to allocate .* for an array with shape",
+        hints=("defaultcpuallocator", "arraymemoryerror", "unable to allocate"),
+        means="The machine's memory didn't suffice, often as all outputs of an evaluation are "
+        "kept.",
+        remedy="Smaller batches, and scores kept as sums, as octavolt evaluate does.",
+        source="transformers#7232, #18947, #25313",
+        example="RuntimeError: [enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't "
+        "allocate memory: you tried to allocate 3044540000000 bytes.",
+    ),
+    Known(
+        name="types-mixed",
+        pattern=r"expected (mat1 and mat2|m1 and m2) to have the same dtype"
+        r"|expected scalar type (Half|BFloat16|Float) but found (Half|BFloat16|Float)"
+        r"|Input type \(.*\) and (weight|bias) type \(.*\) should be the same",
+        hints=("same dtype", "expected scalar type", "should be the same"),
+        means="Numbers of two types meet, as when weights are bf16 and autocast is fp16.",
+        remedy="Load weights in fp32 (torch_dtype=torch.float32) and run under fp16 autocast.",
+        source="unslothai/unsloth#4082",
+        example="RuntimeError: expected mat1 and mat2 to have the same dtype, but got: "
+        "c10::BFloat16 != c10::Half",
+    ),
+    Known(
+        name="loader-not-resumable",
+        pattern=r"data ?loader.*(is not|isn't|not) resumable",
+        hints=("resumable",),
+        severity="warning",
+        means="A resumed run will see other samples than the one that was stopped would have.",
+        remedy="octavolt train --resume goes on with the very sample, also within an epoch.",
+        source="NVIDIA-NeMo/Speech#10797, huggingface/accelerate#2823",
+        example="UserWarning: You're resuming from a checkpoint that ended before the epoch ended "
+        "and your dataloader is not resumable.",
+    ),
+    Known(
+        name="server-worker-died",
+        pattern=r"\bWorker died\b|Backend worker (process died|did not respond)",
+        hints=("worker",),
+        means="A process of the server ended: mostly out of memory, or an error at loading that "
+        "stands before.",
+        remedy="Read what stands before it; smaller batches; one worker a GPU.",
+        source="pytorch/serve#498, pytorch/serve#281",
+        example="org.pytorch.serve.wlm.WorkerLifeCycle - Backend worker process died.",
+    ),
+    Known(
+        name="server-busy",
+        pattern=r"\bService Busy\b|503 Service Unavailable",
+        hints=("service busy", "service unavailable"),
+        severity="warning",
+        means="A server had no room for a request.",
+        remedy="A longer queue or more workers; clients should wait and try again.",
+        source="bentoml/BentoML#3200, #2603",
+        example="bentoml.exceptions.ServiceUnavailable: b'\"Service Busy\"'",
+    ),
+    Known(
+        name="unsupported-dataset-pickle",
+        pattern=r"Can't pickle (local object|<function|<class)|cannot pickle '.*' object",
+        hints=("pickle",),
+        means="Worker processes are handed a function or object that can't be sent to them.",
+        remedy="Define it at a module's top level; octavolt reads with threads and sends nothing.",
+        source="Python's multiprocessing, start method spawn",
+        example="AttributeError: Can't pickle local object 'main.<locals>.collate'",
     ),
 )

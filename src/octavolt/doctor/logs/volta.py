@@ -210,7 +210,7 @@ VOLTA = (
         hints=("fp8",),
         means="fp8 units come with compute capability 8.9.",
         remedy="Use fp16.",
-        source="VOLTA has fp16 tensor cores only: NVIDIA's Volta white paper",
+        source="Volta has fp16 tensor cores only: NVIDIA's Volta white paper",
         example="ValueError: fp8 quantization is only supported on GPUs with capability >= 8.9",
     ),
     Known(
